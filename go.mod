@@ -1,0 +1,3 @@
+module github.com/trainyard/trainyard
+
+go 1.26.0

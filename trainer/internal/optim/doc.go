@@ -1,0 +1,3 @@
+// Package optim updates parameters: AdamW, the learning-rate schedule and
+// clipping by the global norm.
+package optim
