@@ -1,0 +1,126 @@
+# Trainyard's commands. `make help` lists them; each check of .ci/run is one of
+# these targets, so that a failure there is one command away here.
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS   += --no-print-directory
+
+GO            ?= go
+GOTESTFLAGS   ?=
+FUZZTIME      ?= 30s
+BENCHFLAGS    ?=
+GOLANGCI_LINT_VERSION := v2.15.0
+
+# Every Go module with code of ours: the platform tool, the trainer, and the
+# generator of its kernels. (tools/ only pins tools.)
+MODULES := . trainer $(wildcard trainer/internal/kernel/gen)
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+TRAINER_SRC := $(shell git ls-files --cached --others --exclude-standard trainer)
+
+RUN_DIR      ?= runs/local
+RUN_FLAGS    ?=
+CORPUS_BYTES ?= 2000000
+CORPUS       := runs/corpus/godoc-$(CORPUS_BYTES).txt
+
+##@ Use
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN { FS = ":.*## " } \
+	  /^##@ / { printf "\n%s\n", substr($$0, 5) } \
+	  /^[a-z][a-z0-9-]*:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: trainer
+trainer: bin/trainer ## Build the trainer, one static binary: bin/trainer
+
+bin/trainer: $(TRAINER_SRC)
+	cd trainer && CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false \
+	  -ldflags "-X main.version=$(VERSION)" -o ../bin/trainer ./cmd/trainer
+
+.PHONY: corpus
+corpus: $(CORPUS) ## Cut a corpus from the Go standard library's doc comments
+
+$(CORPUS):
+	@mkdir -p $(@D)
+	$(GO) run ./scripts/godoc-corpus -bytes $(CORPUS_BYTES) -o $@
+
+.PHONY: run
+run: bin/trainer $(CORPUS) ## The whole lifecycle on this machine, in about a minute
+	bin/trainer run --run-dir $(RUN_DIR) --corpus $(CORPUS) $(RUN_FLAGS)
+
+##@ Check
+
+.PHONY: test
+test: ## Run the tests of every module
+	@for m in $(MODULES); do (cd $$m && $(GO) test $(GOTESTFLAGS) ./...); done
+
+.PHONY: race
+race: ## Run the tests under the race detector (needs gcc: installed if missing)
+	@scripts/install-debian.sh gcc:gcc,libc6-dev
+	@for m in $(MODULES); do (cd $$m && CGO_ENABLED=1 $(GO) test -race $(GOTESTFLAGS) ./...); done
+
+.PHONY: fuzz
+fuzz: ## Fuzz every target for FUZZTIME (30s)
+	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh $(MODULES)
+
+.PHONY: lint
+lint: gofmt vet golangci shellcheck ## gofmt, go vet, golangci-lint, shellcheck
+
+.PHONY: gofmt
+gofmt:
+	@bad=$$(git ls-files --cached --others --exclude-standard '*.go' | xargs -r gofmt -l); \
+	if [[ -n $$bad ]]; then printf 'not gofmt-ed, run gofmt -w:\n%s\n' "$$bad" >&2; exit 1; fi
+
+.PHONY: vet
+vet:
+	@for m in $(MODULES); do (cd $$m && $(GO) vet ./...); done
+	@# The portable kernels: another port must build too.
+	@cd trainer && GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./...
+
+.PHONY: golangci
+golangci: bin/tools/golangci-lint-$(GOLANGCI_LINT_VERSION)
+	@for m in $(MODULES); do (cd $$m && "$(CURDIR)/$<" run --config "$(CURDIR)/.golangci.yaml" ./...); done
+
+bin/tools/golangci-lint-%:
+	@scripts/install-golangci-lint.sh $* $@
+
+.PHONY: shellcheck
+shellcheck:
+	@scripts/install-debian.sh shellcheck
+	@git ls-files --cached --others --exclude-standard '*.sh' .ci/run | xargs -r shellcheck -x
+
+.PHONY: tidy-check
+tidy-check: ## Fail when a go.mod or go.sum is not tidy
+	@for m in $(MODULES); do (cd $$m && $(GO) mod tidy -diff && $(GO) mod verify); done
+
+.PHONY: generate
+generate: ## Generate the SIMD kernels again
+	cd trainer/internal/kernel/gen && $(GO) generate ./...
+
+.PHONY: generate-check
+generate-check: generate ## Fail when the committed kernels are not what the generator writes
+	git diff --exit-code --stat -- trainer/internal/kernel
+	@new=$$(git ls-files --others --exclude-standard trainer/internal/kernel); \
+	if [[ -n $$new ]]; then printf 'generated but not committed:\n%s\n' "$$new" >&2; exit 1; fi
+
+.PHONY: store-test
+store-test: ## Test the S3 store against a real server (versitygw)
+	scripts/versitygw.sh test
+
+.PHONY: interop
+interop: bin/trainer ## Exchange models with Hugging Face's transformers, both ways
+	scripts/interop/run.sh
+
+##@ Measure
+
+.PHONY: bench
+bench: ## Training speed and memory beside PyTorch and OpenBLAS
+	$(GO) run ./bench $(BENCHFLAGS)
+
+##@ Clean
+
+.PHONY: clean
+clean: ## Remove what was built (runs/ stays)
+	rm -rf bin dist coverage*
