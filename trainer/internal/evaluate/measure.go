@@ -1,0 +1,105 @@
+package evaluate
+
+import (
+	"context"
+	"fmt"
+)
+
+// Subject is a model that can be measured.
+type Subject struct {
+	Scorer    Scorer
+	Tokenizer Tokenizer
+	VocabSize int // of the model
+	Rows      int // sequences in a batch
+	Block     int // tokens in a sequence
+}
+
+func (s Subject) plan() Plan {
+	return Plan{Rows: s.Rows, Block: s.Block, First: EndOfText(s.Tokenizer), Bytes: TokenBytes(s.Tokenizer, s.VocabSize)}
+}
+
+// Options of a measurement.
+type Options struct {
+	// Sample is how many documents to draw; 0 measures all.
+	Sample int
+	Seed   uint64
+	// Separator ends the question of a question-answer pair, whose tokens
+	// are not counted; below 0 where all text counts.
+	Separator int32
+	// SameTokenizer says that candidate and baseline share the tokens of the
+	// data. Otherwise the baseline gets the same text in its own tokens.
+	SameTokenizer bool
+}
+
+// Split measures the candidate on a split in the candidate's tokens and, unless
+// base is nil, the baseline on the same documents, and compares the two. Name is
+// for errors.
+func Split(ctx context.Context, name string, s Tokens, cand Subject, base *Subject, o Options) (SplitReport, *BaselineSplit, error) {
+	rep, vs, err := split(ctx, s, cand, base, o)
+	if err != nil {
+		return SplitReport{}, nil, fmt.Errorf("split %s: %w", name, err)
+	}
+	return rep, vs, nil
+}
+
+func split(ctx context.Context, s Tokens, cand Subject, base *Subject, o Options) (SplitReport, *BaselineSplit, error) {
+	docs, rep, err := clusters(s, cand, o)
+	if err != nil {
+		return SplitReport{}, nil, err
+	}
+	sums, err := Score(ctx, cand.Scorer, s, docs, cand.plan())
+	if err != nil {
+		return SplitReport{}, nil, err
+	}
+	if err := rep.fill(sums); err != nil {
+		return SplitReport{}, nil, err
+	}
+	if base == nil {
+		return rep, nil, nil
+	}
+	unit := NatsPerToken
+	if !o.SameTokenizer {
+		unit = BitsPerByteU
+		if s, docs, err = Retokenize(ctx, s, docs, cand.Tokenizer, base.Tokenizer); err != nil {
+			return SplitReport{}, nil, fmt.Errorf("baseline's tokens: %w", err)
+		}
+	}
+	baseSums, err := Score(ctx, base.Scorer, s, docs, base.plan())
+	if err != nil {
+		return SplitReport{}, nil, fmt.Errorf("baseline: %w", err)
+	}
+	vs := &BaselineSplit{}
+	if vs.Loss, err = LossPerToken(baseSums); err == nil {
+		vs.BitsPerByte, err = BitsPerByte(baseSums)
+	}
+	if err != nil {
+		return SplitReport{}, nil, fmt.Errorf("baseline: %w", err)
+	}
+	if vs.Difference, err = Compare(sums, baseSums, unit); err != nil {
+		return SplitReport{}, nil, fmt.Errorf("candidate and baseline: %w", err)
+	}
+	return rep, vs, nil
+}
+
+// clusters finds the documents to measure and what to say about them.
+func clusters(s Tokens, cand Subject, o Options) ([]Document, SplitReport, error) {
+	docs, err := Documents(s, EndOfText(cand.Tokenizer))
+	if err != nil {
+		return nil, SplitReport{}, err
+	}
+	rep := SplitReport{DocumentsInSplit: len(docs), Cluster: ByDocument}
+	if len(docs) < 2 {
+		docs, rep.Cluster = Windows(s.Len(), cand.Block), ByWindow
+	} else if o.Separator >= 0 {
+		if err := CountAfter(s, docs, o.Separator); err != nil {
+			return nil, SplitReport{}, err
+		}
+	}
+	if o.Sample > 0 {
+		if docs, err = Sample(docs, o.Sample, o.Seed); err != nil {
+			return nil, SplitReport{}, err
+		}
+	}
+	rep.Clusters = len(docs)
+	return docs, rep, nil
+}
