@@ -211,6 +211,37 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+func TestEachFloat32(t *testing.T) {
+	want := make([]float32, 3*chunk/4+5)
+	for i := range want {
+		want[i] = float32(i % 128)
+	}
+	for _, d := range []DType{F32, F16, BF16} {
+		var b bytes.Buffer
+		if err := Write(&b, nil, []Tensor{{"before", d, []int{1}, want[:1]}, {"a", d, []int{len(want)}, want}}); err != nil {
+			t.Fatal(err)
+		}
+		r, err := open(b.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []float32
+		if err := r.EachFloat32("a", func(part []float32) error { got = append(got, part...); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if !sameBits(got, want) {
+			t.Errorf("%s: parts do not make the tensor", d)
+		}
+		calls := 0
+		if err := r.EachFloat32("a", func([]float32) error { calls++; return io.ErrClosedPipe }); err != io.ErrClosedPipe || calls != 1 {
+			t.Errorf("%s: %d calls and %v after an error", d, calls, err)
+		}
+		if err := r.EachFloat32("x", nil); err == nil {
+			t.Error("a missing tensor gives no error")
+		}
+	}
+}
+
 func TestWriteRefuses(t *testing.T) {
 	one := []float32{1}
 	for name, c := range map[string]struct {

@@ -72,6 +72,7 @@ func TestHostileHeaders(t *testing.T) {
 		"dimension is text":           {file(`{"a":{"dtype":"F32","shape":["2"],"data_offsets":[0,8]}}`, 8), "want a number"},
 		"elements overflow":           {file(`{"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}}`, 0), "too many elements"},
 		"bytes overflow":              {file(`{"a":{"dtype":"F32","shape":[4611686018427387906],"data_offsets":[0,8]}}`, 8), "too many elements"},
+		"bytes overflow the sign":     {file(`{"a":{"dtype":"F32","shape":[2305843009213693953],"data_offsets":[0,8]}}`, 8), "too many elements"},
 		"too many dimensions":         {file(`{"a":{"dtype":"F32","shape":[`+strings.Repeat("1,", maxDims)+`2],"data_offsets":[0,8]}}`, 8), "more than 64 numbers"},
 		"shape larger than bytes":     {file(`{"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}}`, 8), "has 12 bytes"},
 		"shape smaller than bytes":    {file(`{"a":{"dtype":"F16","shape":[2],"data_offsets":[0,8]}}`, 8), "has 4 bytes"},

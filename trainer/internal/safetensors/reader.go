@@ -118,25 +118,54 @@ func (r *Reader) ReadFloat32(name string, dst []float32) error {
 	if err != nil {
 		return err
 	}
-	switch t.DType {
+	return each(r, t, dst, floatDecoder(t.DType))
+}
+
+// EachFloat32 calls f with a tensor of type F32, F16 or BF16 in consecutive parts,
+// valid during the call, and needs 128 KiB whatever the tensor's size. It stops at
+// the first error of f and returns it.
+func (r *Reader) EachFloat32(name string, f func(part []float32) error) error {
+	t, _ := r.Tensor(name)
+	t, err := r.find(name, t.Len(), F32, F16, BF16)
+	if err != nil {
+		return err
+	}
+	decode, size := floatDecoder(t.DType), t.DType.Size()
+	buf, part := make([]byte, chunk), make([]float32, chunk/size)
+	for at, left := r.data+t.begin, t.Len(); left > 0; {
+		n := min(left, len(part))
+		if err := r.readTensor(t, buf[:n*size], at); err != nil {
+			return err
+		}
+		decode(part[:n], buf[:n*size])
+		if err := f(part[:n]); err != nil {
+			return err
+		}
+		at, left = at+int64(n*size), left-n
+	}
+	return nil
+}
+
+func floatDecoder(d DType) func(dst []float32, src []byte) {
+	switch d {
 	case F32:
-		return each(r, t, dst, func(dst []float32, src []byte) {
+		return func(dst []float32, src []byte) {
 			for i := range dst {
 				dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(src[4*i:]))
 			}
-		})
+		}
 	case F16:
-		return each(r, t, dst, func(dst []float32, src []byte) {
+		return func(dst []float32, src []byte) {
 			for i := range dst {
 				dst[i] = f16ToF32(binary.LittleEndian.Uint16(src[2*i:]))
 			}
-		})
+		}
 	default:
-		return each(r, t, dst, func(dst []float32, src []byte) {
+		return func(dst []float32, src []byte) {
 			for i := range dst {
 				dst[i] = bf16ToF32(binary.LittleEndian.Uint16(src[2*i:]))
 			}
-		})
+		}
 	}
 }
 
@@ -196,11 +225,18 @@ func each[T any](r *Reader, t Info, dst []T, decode func(dst []T, src []byte)) e
 	for len(dst) > 0 {
 		n := min(len(dst), chunk/size)
 		b := buf[:n*size]
-		if err := readFull(r.r, b, at); err != nil {
-			return fmt.Errorf("%s: tensor %q: %w", r.name, t.Name, err)
+		if err := r.readTensor(t, b, at); err != nil {
+			return err
 		}
 		decode(dst[:n], b)
 		dst, at = dst[n:], at+int64(len(b))
+	}
+	return nil
+}
+
+func (r *Reader) readTensor(t Info, p []byte, at int64) error {
+	if err := readFull(r.r, p, at); err != nil {
+		return fmt.Errorf("%s: tensor %q: %w", r.name, t.Name, err)
 	}
 	return nil
 }
