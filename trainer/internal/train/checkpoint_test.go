@@ -117,6 +117,9 @@ func TestCrashAtAnyWriteLeavesALoadableCheckpoint(t *testing.T) {
 			if again.loop.state.Step == 10 != (again.model.W == r.model.W) && !finished {
 				t.Fatalf("crash at operation %d: weights and record of different steps", n)
 			}
+			if at := again.loop.state.Step; at == 10 && fileText(t, dir, BestDir, "model.safetensors") != fileText(t, dir, LastDir, "model.safetensors") {
+				t.Fatalf("crash at operation %d: last says that step 10 is best, best has another step", n)
+			}
 			mustRun(t, again)
 			outcomeOf(t, again).differs(t, want)
 			left, err := filepath.Glob(filepath.Join(dir, ".*"))
