@@ -1,0 +1,139 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// packKernels writes the copies that bring operands into the order in which the
+// tile kernels read them. They move bits and compute nothing.
+func packKernels() {
+	for _, i := range []isa{avx2, avx512} {
+		for nv := 1; nv <= 2; nv++ {
+			packRows(i, nv)
+		}
+	}
+	packTransposed()
+	pause()
+}
+
+// packRows copies rows of up to nv vectors; lanes beyond cols become zero, and
+// whole vectors are stored, so dst must have room for them behind its last row.
+func packRows(i isa, nv int) {
+	TEXT(fmt.Sprintf("packRows%sx%d", i.name, nv), NOSPLIT,
+		"func(dst, src *float32, rows, srcStride, dstStride, cols int)")
+	Doc(fmt.Sprintf("packRows%sx%d copies rows of cols floats, strides in bytes.", i.name, nv))
+	Pragma("noescape")
+	dst := Load(Param("dst"), GP64())
+	src := Load(Param("src"), GP64())
+	rows := Load(Param("rows"), GP64())
+	ss := Load(Param("srcStride"), GP64())
+	ds := Load(Param("dstStride"), GP64())
+	cols := Load(Param("cols"), GP64())
+	CMPQ(cols, Imm(uint64(nv*i.w)))
+	JNE(LabelRef("masked"))
+	v := []reg.VecVirtual{i.reg(), i.reg()}
+	Label("full")
+	for x := range nv {
+		VMOVUPS(Mem{Base: src, Disp: 4 * i.w * x}, v[x])
+	}
+	for x := range nv {
+		VMOVUPS(v[x], Mem{Base: dst, Disp: 4 * i.w * x})
+	}
+	ADDQ(ss, src)
+	ADDQ(ds, dst)
+	DECQ(rows)
+	JNZ(LabelRef("full"))
+	VZEROUPPER()
+	RET()
+
+	Label("masked")
+	lanes := i.masks(cols, nv)
+	Label("maskedLoop")
+	for x := range nv {
+		lanes[x].loadAt(Mem{Base: src, Disp: 4 * i.w * x}, v[x])
+	}
+	for x := range nv {
+		VMOVUPS(v[x], Mem{Base: dst, Disp: 4 * i.w * x})
+	}
+	ADDQ(ss, src)
+	ADDQ(ds, dst)
+	DECQ(rows)
+	JNZ(LabelRef("maskedLoop"))
+	VZEROUPPER()
+	RET()
+}
+
+// packTransposed turns 8 rows of 8*blocks floats into 8*blocks rows of 8.
+func packTransposed() {
+	TEXT("packTransposed8", NOSPLIT, "func(dst, src *float32, blocks, srcStride, dstStride int)")
+	Doc("packTransposed8 transposes 8 rows of 8*blocks floats, strides in bytes.")
+	Pragma("noescape")
+	dst := Load(Param("dst"), GP64())
+	src := Load(Param("src"), GP64())
+	blocks := Load(Param("blocks"), GP64())
+	ss := Load(Param("srcStride"), GP64())
+	ds := Load(Param("dstStride"), GP64())
+	in := rowPointers{base: []reg.GPVirtual{src.(reg.GPVirtual), GP64()}, rs: ss.(reg.GPVirtual), rs3: GP64()}
+	LEAQ(Mem{Base: ss, Index: ss, Scale: 2}, in.rs3)
+	LEAQ(Mem{Base: src, Index: ss, Scale: 4}, in.base[1])
+	ds3, dst4 := GP64(), GP64()
+	LEAQ(Mem{Base: ds, Index: ds, Scale: 2}, ds3)
+	LEAQ(Mem{Base: dst, Index: ds, Scale: 4}, dst4)
+	out := rowPointers{base: []reg.GPVirtual{dst.(reg.GPVirtual), dst4}, rs: ds.(reg.GPVirtual), rs3: ds3}
+	step := GP64()
+	LEAQ(Mem{Base: ds, Index: ds, Scale: 1}, step)
+	SHLQ(Imm(2), step)
+
+	Label("loop")
+	for half := range 2 {
+		t := make([]reg.VecVirtual, 4)
+		for r := range 4 {
+			t[r] = YMM()
+			lo, hi := in.row(r), in.row(r+4)
+			lo.Disp, hi.Disp = 16*half, 16*half
+			VMOVUPS(lo, t[r].AsX())
+			VINSERTF128(Imm(1), hi, t[r], t[r])
+		}
+		a := []reg.VecVirtual{YMM(), YMM(), YMM(), YMM()}
+		VUNPCKLPS(t[1], t[0], a[0])
+		VUNPCKHPS(t[1], t[0], a[1])
+		VUNPCKLPS(t[3], t[2], a[2])
+		VUNPCKHPS(t[3], t[2], a[3])
+		o := YMM()
+		for r := range 4 {
+			imm := uint64(0x44)
+			if r%2 == 1 {
+				imm = 0xee
+			}
+			VSHUFPS(Imm(imm), a[2+r/2], a[r/2], o)
+			VMOVUPS(o, out.row(4*half+r))
+		}
+	}
+	in.advance(eightFloats())
+	out.advance(step)
+	DECQ(blocks)
+	JNZ(LabelRef("loop"))
+	VZEROUPPER()
+	RET()
+}
+
+func eightFloats() reg.Register {
+	r := GP64()
+	MOVQ(U32(32), r)
+	return r
+}
+
+func pause() {
+	TEXT("pause", NOSPLIT, "func(n int)")
+	Doc("pause tells the processor n times that the caller is waiting.")
+	n := Load(Param("n"), GP64())
+	Label("loop")
+	PAUSE()
+	DECQ(n)
+	JG(LabelRef("loop"))
+	RET()
+}
