@@ -117,7 +117,14 @@ interop: bin/trainer ## Exchange models with Hugging Face's transformers, both w
 
 .PHONY: bench
 bench: ## Training speed and memory beside PyTorch and OpenBLAS
-	$(GO) run ./bench $(BENCHFLAGS)
+	@mkdir -p runs
+	$(GO) run ./bench -o runs/bench.json $(BENCHFLAGS)
+
+.PHONY: bench-tools
+bench-tools: ## Install what bench compares with: Debian's PyTorch and OpenBLAS
+	@/usr/bin/python3 -c 'import torch' 2>/dev/null || scripts/install-debian.sh no-command:python3-torch
+	@[[ -e /usr/include/x86_64-linux-gnu/cblas.h ]] || scripts/install-debian.sh no-command:libopenblas-dev
+	@scripts/install-debian.sh gcc:gcc,libc6-dev
 
 ##@ Clean
 
