@@ -218,7 +218,7 @@ func TestEachFloat32(t *testing.T) {
 	}
 	for _, d := range []DType{F32, F16, BF16} {
 		var b bytes.Buffer
-		if err := Write(&b, nil, []Tensor{{"before", d, []int{1}, want[:1]}, {"a", d, []int{len(want)}, want}}); err != nil {
+		if err := Write(&b, nil, []Tensor{{"0before", d, []int{1}, want[:1]}, {"a", d, []int{len(want)}, want}}); err != nil {
 			t.Fatal(err)
 		}
 		r, err := open(b.Bytes())
