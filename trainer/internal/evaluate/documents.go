@@ -43,48 +43,42 @@ const (
 // scanChunk bounds the memory of a scan, in tokens.
 const scanChunk = 1 << 16
 
-// Documents splits a stream after every token eot, the end of its document. A
-// stream's unfinished rest is a document too. Without an eot (below 0) the
-// stream is one document.
-func Documents(s Tokens, eot int32) ([]Document, error) {
-	var docs []Document
-	var start int64
-	buf := make([]int32, min(scanChunk, s.Len()))
-	for at := int64(0); at < s.Len() && eot >= 0; at += int64(len(buf)) {
-		buf = buf[:min(int64(len(buf)), s.Len()-at)]
-		if err := s.Read(buf, at); err != nil {
-			return nil, err
-		}
-		for i, id := range buf {
-			if id == eot {
-				end := at + int64(i) + 1
-				docs = append(docs, Document{start, start, end})
-				start = end
-			}
-		}
-	}
-	if start < s.Len() {
-		docs = append(docs, Document{start, start, s.Len()})
-	}
-	return docs, nil
+// Index tells where the documents of a stream begin and end.
+type Index interface {
+	Len() int
+	Tokens(i int) (from, to int64)
 }
 
-// CountAfter leaves only what follows the first token sep of each document to be
-// counted. Documents without sep count whole.
-func CountAfter(s Tokens, docs []Document, sep int32) error {
+// Documents returns the documents of an index, counted whole.
+func Documents(x Index) []Document {
+	docs := make([]Document, x.Len())
+	for i := range docs {
+		from, to := x.Tokens(i)
+		docs[i] = Document{from, from, to}
+	}
+	return docs
+}
+
+// CountAfter leaves only what follows the first separator of each document to be
+// counted. A document without one is an error: it would count its question.
+func CountAfter(s Tokens, docs []Document, isSeparator func(int32) bool) error {
 	buf := make([]int32, scanChunk)
 	for i := range docs {
 		d := &docs[i]
-		for at := d.Start; at < d.End; {
+		found := false
+		for at := d.Start; at < d.End && !found; {
 			chunk := buf[:min(int64(len(buf)), d.End-at)]
 			if err := s.Read(chunk, at); err != nil {
 				return err
 			}
-			if k := slices.Index(chunk, sep); k >= 0 {
+			k := slices.IndexFunc(chunk, isSeparator)
+			if found = k >= 0; found {
 				d.Count = at + int64(k) + 1
-				break
 			}
 			at += int64(len(chunk))
+		}
+		if !found || d.Count == d.End {
+			return fmt.Errorf("%w: pair %d has no answer behind a separator: prepare it as question-answer data", ErrNothing, i+1)
 		}
 	}
 	return nil

@@ -67,7 +67,6 @@ func measured(t *testing.T, o Options, base *Subject) *Report {
 			r.Baseline.Unit = NatsPerToken
 		}
 	}
-	o.Separator = -1
 	val := Slice{1, 2, 3, eot, 4, 5, eot, 6, 7, 8, 1, eot}
 	test := Slice{8, 7, eot, 6, 5, 4, eot, 3, eot}
 	for _, s := range []struct {
@@ -78,7 +77,7 @@ func measured(t *testing.T, o Options, base *Subject) *Report {
 		{val, &r.Splits.Val, func() *BaselineSplit { return &r.Baseline.Splits.Val }},
 		{test, &r.Splits.Test, func() *BaselineSplit { return &r.Baseline.Splits.Test }},
 	} {
-		rep, vs, err := Split(context.Background(), "x", s.tokens, cand, base, o)
+		rep, vs, err := Split(context.Background(), "x", s.tokens, documents(s.tokens), cand, base, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +134,8 @@ func TestSplitComparesInTheRightUnit(t *testing.T) {
 
 func TestOneDocumentFallsBackToWindowsAndSaysSo(t *testing.T) {
 	cand := Subject{Scorer: &bigram{}, Tokenizer: letters{}, VocabSize: 10, Rows: 2, Block: 4}
-	rep, _, err := Split(context.Background(), "val", Slice{1, 2, 3, 4, 5, 6, 7, 8, 1, 2, eot}, cand, nil, Options{Separator: -1})
+	s := Slice{1, 2, 3, 4, 5, 6, 7, 8, 1, 2, eot}
+	rep, _, err := Split(context.Background(), "val", s, documents(s), cand, nil, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestOneDocumentFallsBackToWindowsAndSaysSo(t *testing.T) {
 
 func TestEmptySplitNamesIt(t *testing.T) {
 	cand := Subject{Scorer: &bigram{}, Tokenizer: letters{}, VocabSize: 10, Rows: 2, Block: 4}
-	_, _, err := Split(context.Background(), "test", Slice{}, cand, nil, Options{Separator: -1})
+	_, _, err := Split(context.Background(), "test", Slice{}, nil, cand, nil, Options{})
 	if !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), "split test") {
 		t.Errorf("error %v", err)
 	}

@@ -20,6 +20,9 @@ type Plan struct {
 	Rows  int   // sequences in a batch
 	Block int   // tokens in a sequence
 	First int32 // token taken to precede the stream, below 0 for none
+	// Apart begins a row with each document and lets nothing precede it, as
+	// question-answer pairs are trained.
+	Apart bool
 	// Bytes holds the bytes of text that each token stands for; special
 	// tokens stand for none.
 	Bytes []int32
@@ -45,7 +48,13 @@ func Score(ctx context.Context, m Scorer, s Tokens, docs []Document, p Plan) ([]
 	last := p.First // the token before the next one
 	var at int64    // and its position
 	for d, doc := range docs {
-		if doc.Start != at {
+		switch {
+		case p.Apart:
+			if err := w.endRow(ctx); err != nil {
+				return nil, err
+			}
+			last, at = -1, doc.Start
+		case doc.Start != at:
 			// Documents were left out. What follows reads as if they had
 			// not been there when the token before both is the same.
 			var prev [1]int32

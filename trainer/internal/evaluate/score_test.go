@@ -54,34 +54,29 @@ func score(t *testing.T, m Scorer, s Slice, docs []Document, p Plan) []Sums {
 	return sums
 }
 
-func TestDocumentsEndAfterTheEndOfText(t *testing.T) {
-	for name, c := range map[string]struct {
-		s    Slice
-		eot  int32
-		want []Document
-	}{
-		"two":               {Slice{1, 2, eot, 3, eot}, eot, []Document{{0, 0, 3}, {3, 3, 5}}},
-		"unfinished rest":   {Slice{1, eot, 3}, eot, []Document{{0, 0, 2}, {2, 2, 3}}},
-		"none of that kind": {Slice{1, 2, 3}, -1, []Document{{0, 0, 3}}},
-		"empty document":    {Slice{eot, eot}, eot, []Document{{0, 0, 1}, {1, 1, 2}}},
-		"empty stream":      {Slice{}, eot, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := Documents(c.s, c.eot)
-			if err != nil || !slices.Equal(got, c.want) {
-				t.Errorf("got %v, %v, want %v", got, err, c.want)
-			}
-		})
+// documents ends a document after each eot, and with the stream.
+func documents(s Slice) []Document {
+	var docs []Document
+	var start int64
+	for i, id := range s {
+		if id == eot || i == len(s)-1 {
+			docs = append(docs, Document{start, start, int64(i) + 1})
+			start = int64(i) + 1
+		}
 	}
+	return docs
 }
 
-func TestDocumentsLongerThanTheScanChunk(t *testing.T) {
-	s := make(Slice, 3*scanChunk+5)
-	s[2*scanChunk] = eot
-	got, err := Documents(s, eot)
-	want := []Document{{0, 0, 2*scanChunk + 1}, {2*scanChunk + 1, 2*scanChunk + 1, 3*scanChunk + 5}}
-	if err != nil || !slices.Equal(got, want) {
-		t.Errorf("got %v, %v, want %v", got, err, want)
+func isBar(id int32) bool { return id == 8 }
+
+type bounds []int64
+
+func (b bounds) Len() int                    { return len(b) - 1 }
+func (b bounds) Tokens(i int) (int64, int64) { return b[i], b[i+1] }
+
+func TestDocumentsOfAnIndex(t *testing.T) {
+	if got, want := Documents(bounds{0, 3, 5}), []Document{{0, 0, 3}, {3, 3, 5}}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
@@ -89,7 +84,7 @@ func TestDocumentsLongerThanTheScanChunk(t *testing.T) {
 // the batches.
 func TestScoreCountsEachTokenOnce(t *testing.T) {
 	s := Slice{1, 2, eot, 3, 4, 5, eot, 6, eot}
-	docs, _ := Documents(s, eot)
+	docs := documents(s)
 	want := []Sums{
 		{Loss: 901 + 102 + 209, Tokens: 3, Bytes: 1 + 2},
 		{Loss: 903 + 304 + 405 + 509, Tokens: 4, Bytes: 3 + 1 + 1},
@@ -113,23 +108,50 @@ func TestScoreWithoutATokenBeforeTheFirst(t *testing.T) {
 	}
 }
 
+// Pairs are put before the model as in training: each in rows of its own, only
+// the answer and its end counted.
 func TestScoreCountsAnswersOnly(t *testing.T) {
-	s := Slice{1, 2, 8, 3, 4, eot, 5, eot} // 8 separates
-	docs, _ := Documents(s, eot)
-	if err := CountAfter(s, docs, 8); err != nil {
+	s := Slice{1, 2, 8, 3, 4, eot, 5, 8, 6, eot}
+	docs := documents(s)
+	if err := CountAfter(s, docs, isBar); err != nil {
 		t.Fatal(err)
 	}
-	got := score(t, &bigram{}, s, docs, Plan{Rows: 1, Block: 3, First: eot})
-	want := []Sums{{Loss: 803 + 304 + 409, Tokens: 3, Bytes: 3 + 1}, {Loss: 905 + 509, Tokens: 2, Bytes: 1}}
+	m := &bigram{}
+	got := score(t, m, s, docs, Plan{Rows: 2, Block: 5, First: eot, Apart: true})
+	want := []Sums{{Loss: 803 + 304 + 409, Tokens: 3, Bytes: 3 + 1}, {Loss: 806 + 609, Tokens: 2, Bytes: 1}}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+	if in := m.batches[0].Inputs; !slices.Equal(in, []int32{1, 2, 8, 3, 4, 5, 8, 6, 0, 0}) {
+		t.Errorf("inputs %v: a pair does not begin its own row", in)
+	}
+	got = score(t, &bigram{}, s, docs, Plan{Rows: 2, Block: 2, First: eot, Apart: true})
+	if !slices.Equal(got, want) {
+		t.Errorf("rows shorter than a pair: got %v, want %v", got, want)
+	}
+}
+
+func TestCountAfterRefusesPairsWithoutAnAnswer(t *testing.T) {
+	for name, s := range map[string]Slice{"no bar": {1, 2, eot}, "nothing behind it": {1, 8}} {
+		if err := CountAfter(s, documents(s), isBar); !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), "pair 1") {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+func TestCountAfterInAPairLongerThanAChunk(t *testing.T) {
+	s := make(Slice, 2*scanChunk)
+	s[scanChunk+7] = 8
+	docs := documents(s)
+	if err := CountAfter(s, docs, isBar); err != nil || docs[0].Count != scanChunk+8 {
+		t.Errorf("counts from %d, %v, want %d", docs[0].Count, err, scanChunk+8)
 	}
 }
 
 // A sample reads as if the documents left out had not been there.
 func TestScoreOfASample(t *testing.T) {
 	s := Slice{1, 2, eot, 3, 4, 5, eot, 6, eot}
-	docs, _ := Documents(s, eot)
+	docs := documents(s)
 	m := &bigram{}
 	got := score(t, m, s, []Document{docs[0], docs[2]}, Plan{Rows: 1, Block: 100, First: eot})
 	want := []Sums{{Loss: 901 + 102 + 209, Tokens: 3, Bytes: 3}, {Loss: 906 + 609, Tokens: 2, Bytes: 1}}
@@ -274,10 +296,8 @@ func (pairs) EndOfText() (int32, bool) { return 200, true }
 // Two tokenizers count different tokens but the same bytes of each document.
 func TestRetokenizeKeepsTheBytes(t *testing.T) {
 	s := Slice{1, 2, 3, eot, 4, 5, 8, 6, 7, 1, eot, 2}
-	docs, _ := Documents(s, eot)
-	if err := CountAfter(s, docs, 8); err != nil {
-		t.Fatal(err)
-	}
+	docs := documents(s)
+	docs[1].Count = 7 // behind the bar
 	out, moved, err := Retokenize(context.Background(), s, docs, letters{}, pairs{})
 	if err != nil {
 		t.Fatal(err)
