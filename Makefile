@@ -80,11 +80,9 @@ vet:
 	@cd trainer && GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./...
 
 .PHONY: golangci
-golangci: bin/tools/golangci-lint-$(GOLANGCI_LINT_VERSION)
-	@for m in $(MODULES); do (cd $$m && "$(CURDIR)/$<" run --config "$(CURDIR)/.golangci.yaml" ./...); done
-
-bin/tools/golangci-lint-%:
-	@scripts/install-golangci-lint.sh $* $@
+golangci:
+	@lint=$$(scripts/golangci-lint.sh $(GOLANGCI_LINT_VERSION)); \
+	for m in $(MODULES); do (cd $$m && "$$lint" run --config "$(CURDIR)/.golangci.yaml" ./...); done
 
 .PHONY: shellcheck
 shellcheck:
@@ -97,7 +95,7 @@ tidy-check: ## Fail when a go.mod or go.sum is not tidy
 
 .PHONY: generate
 generate: ## Generate the SIMD kernels again
-	cd trainer/internal/kernel/gen && $(GO) generate ./...
+	cd trainer && $(GO) generate ./internal/kernel
 
 .PHONY: generate-check
 generate-check: generate ## Fail when the committed kernels are not what the generator writes

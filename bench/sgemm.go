@@ -66,7 +66,7 @@ func benchSGEMM(ctx context.Context, o options, trainer string, out, progress io
 					got[i].Contender = r.name
 				}
 				some = append(some, got...)
-				fmt.Fprintf(progress, "round %d  sgemm      %s, %d threads\n", round+1, r.name, threads)
+				fmt.Fprintf(progress, "round %d  sgemm      %s, %s\n", round+1, r.name, threadCount(threads))
 			}
 		}
 		printSGEMM(out, o, threads, runners, some)
@@ -107,7 +107,7 @@ func printSGEMM(out io.Writer, o options, threads int, runners []sgemmRunner, al
 		values[key] = append(values[key], r.GFLOPSMedian)
 		version[r.Contender] = r.Version
 	}
-	fmt.Fprintf(out, "\n### Matrix products, %d threads, GFLOP/s\n\nMedian of %d runs.", threads, o.rounds)
+	fmt.Fprintf(out, "\n### Matrix products, %s, GFLOP/s\n\nMedian of %d runs.", threadCount(threads), o.rounds)
 	for _, r := range runners {
 		fmt.Fprintf(out, " %s: %s.", r.name, version[r.name])
 	}

@@ -70,16 +70,16 @@ func benchSteps(ctx context.Context, o options, trainer string, ws []workload, o
 	return all, nil
 }
 
-func trainerName(threads int) string {
-	if threads == 1 {
-		return "Trainyard, 1 thread"
+func threadCount(n int) string {
+	if n == 1 {
+		return "1 thread"
 	}
-	return fmt.Sprintf("Trainyard, %d threads", threads)
+	return fmt.Sprintf("%d threads", n)
 }
 
 func trainerRunner(binary string, threads int) stepRunner {
 	return stepRunner{
-		name: trainerName(threads),
+		name: "Trainyard, " + threadCount(threads),
 		run: func(ctx context.Context, w workload) (stepResult, error) {
 			return runJSON[stepResult](ctx, nil, binary, "step", "-workload", w.spec(), "-threads", fmt.Sprint(threads))
 		},

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { SAMPLES = 9 };
+enum { SAMPLES = 5 };
 
 static const double SAMPLE_SECONDS = 0.02; /* long against the clock's and the scheduler's grain */
 
