@@ -95,8 +95,8 @@ type fakeSource struct {
 	padding bool // a random tail of each sequence does not count
 }
 
-func (s *fakeSource) Next() (gpt.Batch, error) {
-	b := gpt.Batch{B: s.b, T: s.t, Inputs: make([]int32, s.b*s.t), Targets: make([]int32, s.b*s.t)}
+func (s *fakeSource) Next(b *gpt.Batch) error {
+	*b = gpt.Batch{B: s.b, T: s.t, Inputs: make([]int32, s.b*s.t), Targets: make([]int32, s.b*s.t)}
 	for i := range s.b {
 		count := s.t
 		if s.padding {
@@ -110,7 +110,7 @@ func (s *fakeSource) Next() (gpt.Batch, error) {
 			}
 		}
 	}
-	return b, nil
+	return nil
 }
 
 type heldOut []gpt.Batch
@@ -158,7 +158,10 @@ func newRig(t *testing.T, dir string, cfg Config) *rig {
 	r := &rig{cfg: cfg, run: dir, model: &fakeModel{}, clock: &fakeClock{step: time.Millisecond}}
 	r.data = &fakeSource{Stream: rng.New(cfg.Seed, rng.Data), b: cfg.BatchSize, t: cfg.BlockSize, padding: true}
 	eval := fakeSource{Stream: rng.New(cfg.Seed, rng.Eval), b: 4, t: cfg.BlockSize}
-	b, _ := eval.Next()
+	b := gpt.Batch{}
+	if err := eval.Next(&b); err != nil {
+		t.Fatal(err)
+	}
 	r.held = heldOut{b}
 	r.saver = &Checkpointer{
 		Run:      dir,

@@ -21,6 +21,7 @@ type Loop struct {
 	dropoutKey uint64
 	hooks      hooks
 	state      State
+	micro      []gpt.Batch // of one update; the slices are kept
 	began      time.Time
 	earlier    time.Duration // Elapsed when this process began
 }
@@ -35,6 +36,7 @@ func New(cfg Config, model Stepper, data Source, held Evaluation, now func() tim
 		cfg: cfg, model: model, data: data, held: held, now: now,
 		dropoutKey: rng.New(cfg.Seed, rng.Dropout).Uint64(),
 		state:      State{Total: cfg.MaxIters},
+		micro:      make([]gpt.Batch, cfg.Accumulation),
 	}, nil
 }
 
@@ -87,15 +89,12 @@ func (l *Loop) run(ctx context.Context) error {
 // update draws all micro-batches of a step, runs them and applies the gradients.
 func (l *Loop) update() error {
 	s := &l.state
-	micro := make([]gpt.Batch, l.cfg.Accumulation)
 	targets := 0
-	for i := range micro {
-		b, err := l.data.Next()
-		if err != nil {
+	for i := range l.micro {
+		if err := l.data.Next(&l.micro[i]); err != nil {
 			return fmt.Errorf("batch %d of step %d: %w", i+1, s.Step+1, err)
 		}
-		micro[i] = b
-		targets += countTargets(b)
+		targets += countTargets(l.micro[i])
 	}
 	// The scale needs the count of the whole step: sequences differ in how many
 	// of their targets count, and the mean is over targets, not over batches.
@@ -103,7 +102,7 @@ func (l *Loop) update() error {
 		return fmt.Errorf("%w: no target counts in step %d", ErrData, s.Step+1)
 	}
 	sum, tokens := 0.0, 0
-	for i, b := range micro {
+	for i, b := range l.micro {
 		part, n, err := l.model.Train(b, gpt.TrainOptions{
 			GradScale:  float32(1 / float64(targets)),
 			Accumulate: i > 0,

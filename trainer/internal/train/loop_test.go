@@ -108,10 +108,10 @@ func (m *recordScale) Step(float64) (float64, error)                   { return 
 
 type listSource struct{ batches []gpt.Batch }
 
-func (s *listSource) Next() (gpt.Batch, error) {
-	b := s.batches[0]
+func (s *listSource) Next(b *gpt.Batch) error {
+	*b = s.batches[0]
 	s.batches = s.batches[1:]
-	return b, nil
+	return nil
 }
 func (s *listSource) State() ([]byte, error) { return nil, nil }
 func (s *listSource) SetState([]byte) error  { return nil }

@@ -25,16 +25,17 @@ type Engine struct {
 
 var _ Stepper = Engine{}
 
-// Source gives training batches. Which batch comes next is a function of its
-// state alone, so that a restored source goes on with the same ones.
+// Source gives training batches; dataset.Feed is one. Which batch comes next is a
+// function of its state alone, so that a restored source goes on with the same ones.
 type Source interface {
-	// Next returns the next batch, which stays valid when Next is called again.
-	Next() (gpt.Batch, error)
+	// Next fills b, whose slices it may keep.
+	Next(b *gpt.Batch) error
 	State() ([]byte, error)
 	SetState([]byte) error
 }
 
-// Evaluation gives the held-out batches, the same ones at each call.
+// Evaluation gives the held-out batches, the same ones at each call. A batch is
+// valid until the next one.
 type Evaluation interface {
 	Batches() iter.Seq2[gpt.Batch, error]
 }
