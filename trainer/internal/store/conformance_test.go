@@ -23,11 +23,8 @@ func sha(data []byte) string {
 
 // noise is n bytes that no two parts of an upload share.
 func noise(n int) []byte {
-	r := rand.New(rand.NewPCG(1, uint64(n)))
 	out := make([]byte, n)
-	for i := range out {
-		out[i] = byte(r.Uint32())
-	}
+	rand.NewChaCha8([32]byte{byte(n)}).Read(out)
 	return out
 }
 

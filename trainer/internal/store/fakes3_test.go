@@ -8,6 +8,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"sort"
@@ -26,8 +27,9 @@ type fakeS3 struct {
 	uploads  map[string]*fakeUpload
 	requests []string // "METHOD key"
 
-	// fault may answer a request itself; it returns true if it did.
-	fault func(w http.ResponseWriter, r *http.Request, key string) bool
+	// fault may answer a request itself; it returns true if it did. Set it
+	// with fail.
+	fault faultFunc
 	// tamper changes what is about to be stored.
 	tamper func(key string, o *fakeObject)
 	// forget keeps sizes and digests only, for large objects.
@@ -36,6 +38,15 @@ type fakeS3 struct {
 	lostStatus int
 	// ignoreConditions, ifMatchOnMissing: faults of real servers.
 	ignoreConditions, ifMatchOnMissing bool
+}
+
+type faultFunc = func(w http.ResponseWriter, r *http.Request, key string) bool
+
+// fail sets the fault; nil ends it.
+func (f *fakeS3) fail(fault faultFunc) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fault = fault
 }
 
 type fakeObject struct {
@@ -55,7 +66,9 @@ type fakeUpload struct {
 func newFakeS3(t *testing.T) (*fakeS3, *httptest.Server) {
 	t.Helper()
 	f := &fakeS3{objects: map[string]fakeObject{}, uploads: map[string]*fakeUpload{}}
-	srv := httptest.NewServer(f)
+	srv := httptest.NewUnstartedServer(f)
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // broken connections are wanted
+	srv.Start()
 	t.Cleanup(srv.Close)
 	fakeCredentials(t)
 	return f, srv
@@ -97,8 +110,9 @@ func (f *fakeS3) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	bucket, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	f.mu.Lock()
 	f.requests = append(f.requests, r.Method+" "+key)
+	fault := f.fault
 	f.mu.Unlock()
-	if f.fault != nil && f.fault(w, r, key) {
+	if fault != nil && fault(w, r, key) {
 		return
 	}
 	if bucket != "models" {
@@ -317,6 +331,18 @@ func (f *fakeS3) list(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/xml")
 	xml.NewEncoder(w).Encode(out)
+}
+
+func (f *fakeS3) set(key string, o fakeObject) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.objects[key] = o
+}
+
+func (f *fakeS3) object(key string) fakeObject {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.objects[key]
 }
 
 // count says how many requests of a kind came.

@@ -264,7 +264,7 @@ func TestFileProcesses(t *testing.T) {
 	for range 4 {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestFileProcesses$", "-test.count=1")
 		cmd.Env = append(os.Environ(), "STORE_RACE_DIR="+dir)
-		cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+		cmd.Stderr = os.Stderr
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}

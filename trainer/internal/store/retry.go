@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -42,6 +43,10 @@ func isRetryable(err error) bool {
 			// An answer that could not be read to its end.
 			return status < 300 && errors.Is(err, io.ErrUnexpectedEOF)
 		}
+		return false
+	}
+	var cert *tls.CertificateVerificationError
+	if errors.As(err, &cert) {
 		return false
 	}
 	var netErr net.Error

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -42,6 +43,9 @@ func openS3(ctx context.Context, bucket, prefix string, opts Options) (Store, er
 	client, endpoint, err := newS3Client(ctx, opts)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", bucketHint(bucket, prefix), err)
+	}
+	if err := checkCredentials(ctx, client); err != nil {
+		return nil, fmt.Errorf("open %s at %s: %w", bucketHint(bucket, prefix), endpoint, err)
 	}
 	transfer := transfermanager.New(client, func(to *transfermanager.Options) {
 		to.PartSizeBytes = opts.PartSize
@@ -89,7 +93,7 @@ func (s *s3Store) Stat(ctx context.Context, key string) (Info, error) {
 // head also returns the id of the write that made the object.
 func (s *s3Store) head(ctx context.Context, key string) (Info, string, error) {
 	out, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.bucket, Key: s.name(key)})
-	if httpStatus(err) == 404 {
+	if status := httpStatus(err); status == http.StatusNotFound || status == http.StatusBadRequest {
 		// The answer to HEAD has no body: a missing bucket, a missing object
 		// and a proxy that knows neither look alike. The one to GET tells.
 		return s.headByGet(ctx, key)

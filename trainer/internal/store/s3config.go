@@ -130,6 +130,15 @@ func newS3Client(ctx context.Context, o Options) (*s3.Client, string, error) {
 	return client, endpoint, nil
 }
 
+// checkCredentials finds out before any work that there are none. Whether they
+// are the right ones only the server knows.
+func checkCredentials(ctx context.Context, client *s3.Client) error {
+	if _, err := client.Options().Credentials.Retrieve(ctx); err != nil {
+		return fmt.Errorf("%w: no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or mount the secret that holds them: %w", ErrDenied, err)
+	}
+	return nil
+}
+
 // applyChecksumMode decides about the CRC32 trailers that the SDK sends by
 // default since service/s3 v1.73.0. Servers that do not know them answer
 // NotImplemented or XAmzContentSHA256Mismatch.

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-
-	"github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
 // fail gives an error of the SDK its meaning, a place and a remedy.
@@ -23,8 +21,6 @@ func (s *s3Store) classify(err error) error {
 		return ErrNotFound
 	case status == http.StatusForbidden || status == http.StatusUnauthorized || isCredentialCode(code):
 		return fmt.Errorf("%w: check the access key, its secret and the permissions s3:GetObject, s3:PutObject and s3:ListBucket (without the last one a missing object is denied, too): %w", ErrDenied, err)
-	case noCredentials(err):
-		return fmt.Errorf("%w: no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or mount the secret that holds them: %w", ErrDenied, err)
 	case status == http.StatusMovedPermanently || status == http.StatusTemporaryRedirect || code == "PermanentRedirect" || code == "AuthorizationHeaderMalformed":
 		return fmt.Errorf("wrong region or addressing: set the region of the bucket and the path style: %w", err)
 	case status == http.StatusNotImplemented || code == "XAmzContentSHA256Mismatch":
@@ -45,12 +41,6 @@ func isCredentialCode(code string) bool {
 		return true
 	}
 	return false
-}
-
-// noCredentials: the request could not be signed, so it was never sent.
-func noCredentials(err error) bool {
-	var se *v4.SigningError
-	return errors.As(err, &se)
 }
 
 // isLostRace: servers answer a false condition with 412, a concurrent one with
