@@ -50,8 +50,8 @@ func NewMultiplier(set *Set, pool *par.Pool) *Multiplier {
 	m := &Multiplier{set: set, pool: pool, zero: make([]float32, set.width)}
 	for range pool.Workers() {
 		m.workers = append(m.workers, scratch{
-			panel:  aligned(blockK * set.width),
-			strips: aligned(stripRows*blockK + 16),
+			panel:  Alloc(blockK * set.width),
+			strips: Alloc(stripRows*blockK + 16),
 		})
 	}
 	m.runInPlace, m.runStripes = m.inPlace, m.stripes

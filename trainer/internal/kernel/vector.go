@@ -159,3 +159,12 @@ func (s *Set) Dropout(dst, src []float32, key uint64, p float32) {
 		s.dropout(ptr(dst), ptr(src), len(dst), uint32(key), uint32(key>>32), uint32(math.Round(float64(p)*(1<<24))), 1/(1-p))
 	}
 }
+
+// MixKey derives the key of part n from a key, with the finalizer of SplitMix64
+// (Steele, Lea and Flood, 2014). Neighbouring keys or parts share nothing.
+func MixKey(key, n uint64) uint64 {
+	x := key + (n+1)*0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}

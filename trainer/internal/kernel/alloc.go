@@ -2,9 +2,9 @@ package kernel
 
 import "unsafe"
 
-// aligned returns n zero floats whose first lies on a cache line, so that a
+// Alloc returns n zero floats whose first lies on a cache line, so that a
 // vector of a packed panel never straddles two.
-func aligned(n int) []float32 {
+func Alloc(n int) []float32 {
 	const line = 64
 	x := make([]float32, n+line/4)
 	skip := 0
