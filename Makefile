@@ -97,10 +97,13 @@ tidy-check: ## Fail when a go.mod or go.sum is not tidy
 generate: ## Generate the SIMD kernels again
 	cd trainer && $(GO) generate ./internal/kernel
 
+# What the generator writes.
+GENERATED := 'trainer/internal/kernel/*_amd64.s' 'trainer/internal/kernel/*_stub_amd64.go'
+
 .PHONY: generate-check
 generate-check: generate ## Fail when the committed kernels are not what the generator writes
-	git diff --exit-code --stat -- trainer/internal/kernel
-	@new=$$(git ls-files --others --exclude-standard trainer/internal/kernel); \
+	@git diff --exit-code --stat -- $(GENERATED)
+	@new=$$(git ls-files --others --exclude-standard -- $(GENERATED)); \
 	if [[ -n $$new ]]; then printf 'generated but not committed:\n%s\n' "$$new" >&2; exit 1; fi
 
 .PHONY: store-test
