@@ -3,7 +3,8 @@
 # path. It is a test tool, kept outside the checkout and keyed by its version,
 # so that a second call builds nothing.
 #
-#   sh scripts/versitygw.sh
+#   scripts/versitygw.sh        build it if needed, print its path
+#   scripts/versitygw.sh test   and run the trainer's tests that need it
 #
 # TRAINYARD_CACHE names another folder for what is built.
 set -eu
@@ -23,4 +24,16 @@ if [ ! -x "$bin" ]; then
 		"github.com/versity/versitygw/cmd/versitygw@$version") >&2
 	mv -f "$tmp/versitygw" "$bin"
 fi
-echo "$bin"
+
+case ${1-} in
+"") echo "$bin" ;;
+test)
+	cd "$(dirname "$0")/../trainer"
+	TRAINYARD_VERSITYGW=$bin go test -count=1 -tags versitygw -run Versitygw \
+		./internal/store ./internal/registry
+	;;
+*)
+	echo "versitygw.sh: $1 is unknown: say nothing or test" >&2
+	exit 2
+	;;
+esac
