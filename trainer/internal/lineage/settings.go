@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// settings lists a record's parameters and seeds in the order of their names.
-func settings(r *Record) string {
+// Settings lists a record's parameters and seeds in the order of their names.
+func Settings(r *Record) string {
 	var parts []string
 	for _, k := range slices.Sorted(maps.Keys(r.Parameters)) {
 		parts = append(parts, fmt.Sprintf("%s=%s", k, r.Parameters[k]))

@@ -89,7 +89,7 @@ func (t *tree) record(parent *Node, r *Record) {
 		r.Stage, r.Outcome, r.RunID, r.Started.UTC().Format(time.RFC3339), r.Working, r.Waiting), "")
 	n.add(t.once("machine", r.Host.String(), r.Stage), "")
 	n.add(t.once("code", r.Code.String(), r.Stage), "")
-	if s := settings(r); s != "" {
+	if s := Settings(r); s != "" {
 		n.add("settings "+s, "")
 	}
 	for _, out := range r.Outputs {
