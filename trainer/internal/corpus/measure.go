@@ -1,6 +1,7 @@
 package corpus
 
 import (
+	"encoding/binary"
 	"unicode"
 	"unicode/utf8"
 )
@@ -8,9 +9,10 @@ import (
 // The repetition of a document is measured in blocks, so that it does not grow
 // with length: every long text repeats itself.
 const (
-	repeatGram  = 10   // characters
-	repeatBlock = 2000 // characters
-	repeatSlots = 4096 // a power of two, at least twice the block
+	repeatGram     = 10   // characters
+	repeatBlock    = 2000 // characters
+	repeatSlotBits = 12
+	repeatSlots    = 1 << repeatSlotBits // at least twice the block
 )
 
 // Measures are what filters and detectors judge a document by.
@@ -31,8 +33,8 @@ func (m Measures) SymbolRatio() float64 {
 
 // Measurer measures documents. Use one for each goroutine.
 type Measurer struct {
-	slots [repeatSlots]struct{ print, round uint32 }
-	round uint32
+	grams gramSet
+	runes [repeatBlock + repeatGram - 1]rune
 }
 
 // Classes of ASCII.
@@ -77,61 +79,110 @@ func classOf(r rune) uint8 {
 // of Rae et al., "Scaling Language Models" (2021), A.1.1, but of characters, so
 // that it also holds for languages without spaces; 0 for fewer than 10.
 func (m *Measurer) Measure(text []byte) Measures {
-	var (
-		out             Measures
-		gram            roller
-		windows, repeat int
-	)
-	gram.reset(repeatGram)
-	m.nextRound()
+	var out Measures
 	for i := 0; i < len(text); {
-		r, n := rune(text[i]), 1
-		if r >= utf8.RuneSelf {
+		class, n := uint8(0), 1
+		if text[i] < utf8.RuneSelf {
+			class = asciiClass[text[i]]
+		} else {
+			var r rune
 			r, n = utf8.DecodeRune(text[i:])
+			class = classOf(r)
 		}
 		i += n
 		out.Chars++
-		switch classOf(r) {
+		switch class {
 		case classSymbol:
 			out.Symbols++
 		case classControl:
 			out.Control++
 		}
-		if !gram.push(r) {
-			continue
-		}
-		if windows%repeatBlock == 0 {
-			m.nextRound()
-		}
-		windows++
-		if m.seen(gram.hash()) {
-			repeat++
-		}
 	}
-	if windows > 0 {
-		out.Repetition = float64(repeat) / float64(windows)
+	if windows := out.Chars - repeatGram + 1; windows > 0 {
+		out.Repetition = float64(m.repeats(text)) / float64(windows)
 	}
 	return out
 }
 
-func (m *Measurer) nextRound() {
-	if m.round++; m.round == 0 { // wrapped: old rounds would look new
-		clear(m.slots[:])
-		m.round = 1
+// repeats counts the runs that occurred before in their block.
+func (m *Measurer) repeats(text []byte) (repeats int) {
+	for len(text) > 0 {
+		m.grams.clear()
+		n := asciiPrefix(text, repeatBlock+repeatGram-1)
+		if n == repeatBlock+repeatGram-1 || n == len(text) {
+			for i := 0; i+repeatGram <= n; i++ {
+				if m.grams.seen(hashASCII(text[i:])) {
+					repeats++
+				}
+			}
+			text = text[min(repeatBlock, n):]
+			continue
+		}
+		repeats += m.blockRepeats(&text)
 	}
+	return repeats
 }
 
-// seen reports whether a hash occurred in this round and notes it.
-func (m *Measurer) seen(h uint64) bool {
-	print := uint32(h >> 32)
-	for i := h % repeatSlots; ; i = (i + 1) % repeatSlots {
-		s := &m.slots[i]
-		if s.round != m.round {
-			s.print, s.round = print, m.round
-			return false
+// blockRepeats counts the repeats of a block that is not all ASCII and moves text
+// past it.
+func (m *Measurer) blockRepeats(text *[]byte) (repeats int) {
+	n, next := 0, 0
+	for i := 0; i < len(*text) && n < len(m.runes); n++ {
+		r, size := utf8.DecodeRune((*text)[i:])
+		m.runes[n] = r
+		if i += size; n < repeatBlock {
+			next = i
 		}
-		if s.print == print {
+	}
+	var gram roller
+	gram.reset(repeatGram)
+	for _, r := range m.runes[:n] {
+		if gram.push(r) && m.grams.seen(gram.hash()) {
+			repeats++
+		}
+	}
+	*text = (*text)[next:]
+	return repeats
+}
+
+// asciiPrefix returns how many of the first n bytes come before any that is not
+// ASCII.
+func asciiPrefix(b []byte, n int) int {
+	b = b[:min(n, len(b))]
+	i := 0
+	for ; i+8 <= len(b); i += 8 {
+		if binary.LittleEndian.Uint64(b[i:])&0x8080808080808080 != 0 {
+			break
+		}
+	}
+	for i < len(b) && b[i] < utf8.RuneSelf {
+		i++
+	}
+	return i
+}
+
+// hashASCII hashes the first 10 bytes.
+func hashASCII(b []byte) uint64 {
+	_ = b[repeatGram-1]
+	h := binary.LittleEndian.Uint64(b)*rollBase ^ uint64(binary.LittleEndian.Uint16(b[8:]))*0xbf58476d1ce4e5b9
+	return (h ^ h>>32) * 0x94d049bb133111eb
+}
+
+// gramSet is a set of hashes, emptied for each block; 0 marks a free slot.
+type gramSet [repeatSlots]uint32
+
+func (g *gramSet) clear() { *g = gramSet{} }
+
+// seen reports whether a hash is in the set and adds it.
+func (g *gramSet) seen(h uint64) bool {
+	print := uint32(h>>8) | 1
+	for i := h >> (64 - repeatSlotBits); ; i = (i + 1) % repeatSlots {
+		if g[i] == print {
 			return true
+		}
+		if g[i] == 0 {
+			g[i] = print
+			return false
 		}
 	}
 }
