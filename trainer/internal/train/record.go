@@ -58,7 +58,8 @@ func recordOf(s *State) Record {
 	}
 }
 
-func (r Record) state() State {
+// State returns where the run stands.
+func (r Record) State() State {
 	s := State{
 		Step: r.Step, Total: r.TotalSteps,
 		Loss: r.Loss, LearningRate: r.LearningRate, GradNorm: r.GradNorm, StepTokens: r.StepTokens,
@@ -117,4 +118,14 @@ func parseRecord(b []byte) (Record, error) {
 		return r, fmt.Errorf("tokens %d, step_tokens %d or seconds %v cannot be", r.Tokens, r.StepTokens, r.Seconds)
 	}
 	return r, nil
+}
+
+// Fact returns a named fact of the identity or the host.
+func (r Record) Fact(name string) (value string, ok bool) {
+	for _, f := range append(r.Identity[:len(r.Identity):len(r.Identity)], r.Host...) {
+		if f.Name == name {
+			return f.Value, true
+		}
+	}
+	return "", false
 }

@@ -64,6 +64,6 @@ func (l *Loop) Resume(r Record) error {
 	if err := l.data.SetState(r.DataStream); err != nil {
 		return fmt.Errorf("%w: data_stream: %w", ErrCheckpoint, err)
 	}
-	l.state = r.state()
+	l.state = r.State()
 	return nil
 }

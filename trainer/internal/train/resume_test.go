@@ -155,7 +155,7 @@ func FuzzParseRecord(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if s := r.state(); s.Step < 0 || s.Step > s.Total || s.Elapsed < 0 {
+		if s := r.State(); s.Step < 0 || s.Step > s.Total || s.Elapsed < 0 {
 			t.Errorf("state %+v of an accepted record", s)
 		}
 	})
