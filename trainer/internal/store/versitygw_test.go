@@ -1,6 +1,6 @@
 //go:build versitygw
 
-// These tests need a real S3 server: `make versitygw`.
+// These tests need a real S3 server: `make store-test`.
 
 package store
 

@@ -1,5 +1,5 @@
-// Package storetest helps tests with stores: a store that fails where a test
-// wants it, and a real S3 server on the loopback interface.
+// Package storetest runs a real S3 server on the loopback interface for tests.
 //
-// It is for tests alone; no program imports it.
+// It is for tests alone; no program imports it. A store that fails on demand is
+// in package storefault.
 package storetest

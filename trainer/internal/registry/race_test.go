@@ -1,0 +1,265 @@
+package registry
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/trainyard/trainyard/trainer/internal/store"
+	"github.com/trainyard/trainyard/trainer/internal/store/storefault"
+)
+
+// openers return a function that opens a registry the way another process
+// would.
+type opener func(t *testing.T) (*Registry, store.Store)
+
+func fileOpener(t *testing.T) opener {
+	dir := t.TempDir()
+	return func(t *testing.T) (*Registry, store.Store) {
+		r, s := openDir(t, dir)
+		r.now = fixed // clock is not for several goroutines of one registry
+		return r, s
+	}
+}
+
+func TestConcurrentPromotes(t *testing.T) {
+	testConcurrentPromotes(t, fileOpener(t), 100)
+}
+
+// testConcurrentPromotes lets n processes promote n models at once, three
+// times: where all expect the same state, one may win; where each replaces
+// what it sees, some may; where the last wins, all do.
+func testConcurrentPromotes(t *testing.T, open opener, n int) {
+	r, s := open(t)
+	versions := make([]string, n)
+	for i := range versions {
+		versions[i] = add(t, r, fmt.Sprintf("weights %d", i))
+	}
+	before := 0
+	for _, tc := range []struct {
+		expect   string
+		min, max int
+	}{
+		{ExpectNone, 1, 1},
+		{ExpectSeen, 1, n},
+		{ExpectAny, n - 1, n}, // one of them may be there already
+	} {
+		var (
+			wg    sync.WaitGroup
+			start = make(chan struct{})
+			moved = make([]Moved, n)
+			errs  = make([]error, n)
+		)
+		for i := range n {
+			r, _ := open(t)
+			wg.Go(func() {
+				<-start
+				moved[i], errs[i] = r.Promote(t.Context(), Move{
+					Model: model, Alias: "production", Version: versions[i], Expect: tc.expect, Run: fmt.Sprint("run-", i)})
+			})
+		}
+		close(start)
+		wg.Wait()
+
+		winners := map[int64]int{}
+		for i := range n {
+			switch {
+			case errs[i] == nil && moved[i].Changed:
+				winners[moved[i].Pointer.Seq] = i
+			case errs[i] == nil && moved[i].From == versions[i]: // was there before
+			case !errors.Is(errs[i], ErrMoved):
+				t.Errorf("expect %q, promote %d: %+v, %v", tc.expect, i, moved[i], errs[i])
+			}
+		}
+		if len(winners) < tc.min || len(winners) > tc.max {
+			t.Errorf("expect %q: %d winners, want %d to %d", tc.expect, len(winners), tc.min, tc.max)
+		}
+		events := checkConsistent(t, r, s)
+		if len(events)-before != len(winners) {
+			t.Errorf("expect %q: %d winners, %d events", tc.expect, len(winners), len(events)-before)
+		}
+		for _, e := range events[before:] {
+			if i, ok := winners[e.Seq]; !ok || versions[i] != e.Version || e.Run != fmt.Sprint("run-", i) {
+				t.Errorf("event %+v is nobody's win", e)
+			}
+		}
+		p, err := r.Get(t.Context(), model, "production")
+		if last := events[len(events)-1]; err != nil || p.Version != last.Version || p.Seq != last.Seq {
+			t.Errorf("production is %+v (%v), the last event %+v", p, err, last)
+		}
+		before = len(events)
+	}
+}
+
+func TestConcurrentKinds(t *testing.T) {
+	open := fileOpener(t)
+	r, s := open(t)
+	for i := range 5 {
+		promote(t, r, add(t, r, fmt.Sprint("v", i)))
+	}
+	var wg sync.WaitGroup
+	for i := range 40 {
+		r, _ := open(t)
+		wg.Go(func() {
+			var err error
+			switch i % 4 {
+			case 0:
+				_, err = r.Promote(t.Context(), Move{Model: model, Alias: "candidate", Version: sha(fmt.Sprint("v", i%5)), Expect: ExpectAny})
+			case 1:
+				_, _, err = r.RecordBlocked(t.Context(), Blocked{Model: model, Alias: "production", Version: sha("bad"), Run: "run-1"})
+			case 2:
+				_, err = r.Rollback(t.Context(), Move{Model: model, Alias: "production", Version: sha("v1"), Expect: sha("v4")})
+			case 3:
+				_, err = r.Get(t.Context(), model, "production")
+			}
+			if err != nil {
+				t.Errorf("%d: %v", i, err)
+			}
+		})
+	}
+	wg.Wait()
+	blocked, rollbacks := 0, 0
+	for _, e := range checkConsistent(t, r, s) {
+		switch e.Kind {
+		case KindBlocked:
+			blocked++
+		case KindRollback:
+			rollbacks++
+		}
+	}
+	if blocked != 1 || rollbacks != 1 {
+		t.Errorf("%d blocked, %d rollbacks, want one of each", blocked, rollbacks)
+	}
+}
+
+// Each call dies before and after each of its writes; the same call again must
+// bring everything in order.
+func TestCrashAtEveryWrite(t *testing.T) {
+	died := errors.New("died")
+	calls := map[string]func(t *testing.T, r *Registry) error{
+		"add": func(t *testing.T, r *Registry) error {
+			_, _, err := r.Add(t.Context(), addition(t, "new"))
+			return err
+		},
+		"promote": func(t *testing.T, r *Registry) error {
+			_, err := r.Promote(t.Context(), Move{Model: model, Alias: "production", Version: sha("b"), Expect: sha("a")})
+			return err
+		},
+		"first promote": func(t *testing.T, r *Registry) error {
+			_, err := r.Promote(t.Context(), Move{Model: model, Alias: "candidate", Version: sha("b"), Expect: ExpectNone})
+			return err
+		},
+		"rollback": func(t *testing.T, r *Registry) error {
+			_, err := r.Rollback(t.Context(), Move{Model: model, Alias: "production", Version: sha("z")})
+			return err
+		},
+		"blocked": func(t *testing.T, r *Registry) error {
+			_, _, err := r.RecordBlocked(t.Context(), Blocked{Model: model, Alias: "production", Version: sha("bad"), Run: "run-1"})
+			return err
+		},
+	}
+	wantEvents := map[string]int{"add": 2, "promote": 3, "first promote": 3, "rollback": 3, "blocked": 3}
+	for name, call := range calls {
+		for _, after := range []bool{false, true} {
+			for n := 1; ; n++ {
+				dir := t.TempDir()
+				plain, s := openDir(t, dir)
+				for _, v := range []string{"z", "a"} {
+					promote(t, plain, add(t, plain, v))
+				}
+				add(t, plain, "b")
+				writes := 0
+				hook := func(op storefault.Op, _ string) error {
+					if op.Writes() {
+						writes++
+					}
+					if writes >= n { // dead processes do not read either
+						return died
+					}
+					return nil
+				}
+				faulty := &storefault.Store{Store: s, Before: hook}
+				if after {
+					faulty.Before, faulty.After = nil, hook
+				}
+				err := call(t, New(faulty, Options{Now: clock(), Sleep: noSleep}))
+				if err == nil {
+					if n == 1 {
+						t.Errorf("%s: no write was seen", name)
+					}
+					break
+				}
+				if !errors.Is(err, died) {
+					t.Errorf("%s, write %d, after %v: %v", name, n, after, err)
+				}
+				// What is readable now is whole.
+				if _, err := plain.Versions(t.Context(), model); err != nil {
+					t.Errorf("%s, write %d, after %v: versions: %v", name, n, after, err)
+				}
+				if _, err := plain.Get(t.Context(), model, "production"); err != nil {
+					t.Errorf("%s, write %d, after %v: get: %v", name, n, after, err)
+				}
+				if err := call(t, plain); err != nil {
+					t.Errorf("%s, write %d, after %v: the next call: %v", name, n, after, err)
+				}
+				if events := checkConsistent(t, plain, s); len(events) != wantEvents[name] {
+					t.Errorf("%s, write %d, after %v: %d events", name, n, after, len(events))
+				}
+				if name == "add" {
+					if _, err := plain.Verify(t.Context(), model, sha("new")); err != nil {
+						t.Errorf("%s, write %d, after %v: %v", name, n, after, err)
+					}
+				}
+			}
+		}
+	}
+}
+
+// A store that is down, denied or gone is never "not found": the first promote
+// must not take it for an empty registry.
+func TestStoreFaultsFailClosed(t *testing.T) {
+	for _, fault := range []error{errors.New("timeout"), store.ErrDenied, store.ErrNoBucket, store.ErrIntegrity} {
+		for _, op := range []storefault.Op{storefault.Get, storefault.Stat, storefault.List, storefault.PutIf} {
+			plain, s := openDir(t, filepath.Join(t.TempDir(), "s"))
+			a, b := add(t, plain, "a"), add(t, plain, "b")
+			promote(t, plain, a)
+			r := New(&storefault.Store{Store: s, Before: func(o storefault.Op, _ string) error {
+				if o == op {
+					return fmt.Errorf("the store says: %w", fault)
+				}
+				return nil
+			}}, Options{Sleep: noSleep})
+			_, err := r.Promote(t.Context(), Move{Model: model, Alias: "production", Version: b})
+			if !errors.Is(err, fault) || errors.Is(err, store.ErrNotFound) || strings.Count(err.Error(), "\n") > 0 {
+				t.Errorf("%s %v: %v", op, fault, err)
+			}
+			if op == storefault.Get || op == storefault.List {
+				if _, err := r.Get(t.Context(), model, "production"); !errors.Is(err, fault) || errors.Is(err, store.ErrNotFound) {
+					t.Errorf("get with %s %v: %v", op, fault, err)
+				}
+			}
+			if p, err := plain.Get(t.Context(), model, "production"); err != nil || p.Version != a {
+				t.Errorf("%s %v: production is now %+v, %v", op, fault, p, err)
+			}
+		}
+	}
+}
+
+// A server that calls every race lost, though nobody wins, must not be asked
+// for ever.
+func TestRaceThatNobodyWins(t *testing.T) {
+	plain, s := openDir(t, t.TempDir())
+	a := add(t, plain, "a")
+	r := New(&storefault.Store{Store: s, Before: func(op storefault.Op, _ string) error {
+		if op == storefault.PutIf {
+			return store.ErrLost
+		}
+		return nil
+	}}, Options{Sleep: noSleep})
+	if _, err := r.Promote(t.Context(), Move{Model: model, Alias: "production", Version: a}); !errors.Is(err, store.ErrLost) || errors.Is(err, ErrMoved) {
+		t.Errorf("got %v", err)
+	}
+}
