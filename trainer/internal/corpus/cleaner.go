@@ -230,9 +230,8 @@ func (c *Cleaner) tag() {
 	if !c.opts.HTML {
 		return
 	}
-	n := len(c.out)
-	if k := len(c.comments); k > 0 && n-c.comments[k-1] >= len("<!---->") && n-c.comments[k-1] <= maxComment && string(c.out[n-3:]) == "-->" {
-		c.truncate(c.comments[k-1])
+	if at := c.comment(); at >= 0 {
+		c.truncate(at)
 		c.stats.HTMLTags++
 		return
 	}
@@ -240,6 +239,24 @@ func (c *Cleaner) tag() {
 		c.truncate(c.angles[k-1])
 		c.stats.HTMLTags++
 	}
+}
+
+// comment returns where the comment that ends here begins, or -1: at the last
+// "<!--" that does not share its dashes with the end.
+func (c *Cleaner) comment() int {
+	n := len(c.out)
+	if n < len("<!---->") || string(c.out[n-3:]) != "-->" {
+		return -1
+	}
+	for k := len(c.comments) - 1; k >= 0; k-- {
+		if length := n - c.comments[k]; length >= len("<!---->") {
+			if length > maxComment {
+				return -1
+			}
+			return c.comments[k]
+		}
+	}
+	return -1
 }
 
 func (c *Cleaner) entity() {

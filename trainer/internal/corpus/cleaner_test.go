@@ -17,6 +17,7 @@ func TestClean(t *testing.T) {
 		{"upper case and self-closing", "a<BR/>b<br />c", "abc"},
 		{"doctype", "<!DOCTYPE html>x", "x"},
 		{"comment", "a<!-- <b>hidden</b> -->b", "ab"},
+		{"comment in a comment", "a<!-- <!-->b<!--->c", "ab<!--->c"},
 		{"not tags", "a < b, List<int>, <nil>, <|endoftext|>, x<y>z", "a < b, List<int>, <nil>, <|endoftext|>, x<y>z"},
 		{"tag made by taking out a tag", "<<b>b>x", "x"},
 		{"entities", "a &amp; b &lt;i&gt; &quot;c&quot;&nbsp;d", `a & b "c" d`},
@@ -83,7 +84,7 @@ func TestCleanCounts(t *testing.T) {
 
 func FuzzClean(f *testing.F) {
 	for _, s := range []string{
-		"<<b>b>", "-{-{a}-}-", "&amp;lt;b&gt;", "<\u0338b>", "a\r\n\r\r\n <b> \n\n", "\xff<p\xff>", "<!--<!---->-->", "-{a:&lt;}-b>",
+		"<<b>b>", "-{-{a}-}-", "&amp;lt;b&gt;", "<\u0338b>", "a\r\n\r\r\n <b> \n\n", "\xff<p\xff>", "<!--<!---->-->", "<!--<!-->", "-{a:&lt;}-b>",
 		"<b \u037e>", "&lt\u037e", "e-{\u0301}-", "&nb<i>sp;", "<a\u00a0>", "-{\u0301}-",
 	} {
 		f.Add([]byte(s))
