@@ -42,8 +42,8 @@ type Report struct {
 
 	// Sensitivity applies the same rules to the documents before cleaning, in
 	// the first SensitivityBytes of the corpus (0: all), under each separator.
-	SensitivityBytes int64 `json:"sensitivity_bytes"`
-	Sensitivity      []Row `json:"sensitivity"`
+	SensitivityBytes int64 `json:"sensitivity_bytes,omitempty"`
+	Sensitivity      []Row `json:"sensitivity,omitempty"`
 }
 
 // NewReport judges kept, the documents that go into training, and shows raw, all

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 
 	"github.com/trainyard/trainyard/trainer/internal/atomicfile"
 	"github.com/trainyard/trainyard/trainer/internal/corpus"
@@ -252,22 +253,18 @@ func (p *preparing) cleanUp() {
 	}
 }
 
-// prepareError gives an error its exit code: what comes from the file system or
-// a cancelled context keeps its own, the rest is about what was read.
+// prepareError gives an error its exit code. The end of the context keeps its
+// own, what the operating system refused is a matter of input or output, and the
+// rest is about what was read.
 func prepareError(err error) error {
-	var coded *exitcode.Error
-	var path *fs.PathError
-	switch {
-	case errors.As(err, &coded), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return err
-	case errors.Is(err, fs.ErrNotExist):
-		return exitcode.Errorf(exitcode.BadInput, "prepare: %w", err)
-	case errors.As(err, &path):
-		return exitcode.Errorf(exitcode.IO, "prepare: %w", err)
-	}
+	var have *exitcode.Error
 	var signal exitcode.SignalError
-	if errors.As(err, &signal) {
+	var errno syscall.Errno
+	switch {
+	case errors.As(err, &have), errors.As(err, &signal), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
+	case errors.As(err, &errno) && !errors.Is(err, fs.ErrNotExist):
+		return exitcode.Errorf(exitcode.IO, "prepare: %w", err)
 	}
 	return exitcode.Errorf(exitcode.BadInput, "prepare: %w", err)
 }
