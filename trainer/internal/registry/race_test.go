@@ -26,6 +26,7 @@ func fileOpener(t *testing.T) opener {
 }
 
 func TestConcurrentPromotes(t *testing.T) {
+	t.Parallel()
 	testConcurrentPromotes(t, fileOpener(t), 100)
 }
 
@@ -95,6 +96,7 @@ func testConcurrentPromotes(t *testing.T, open opener, n int) {
 }
 
 func TestConcurrentKinds(t *testing.T) {
+	t.Parallel()
 	open := fileOpener(t)
 	r, s := open(t)
 	for i := range 5 {
@@ -138,7 +140,7 @@ func TestConcurrentKinds(t *testing.T) {
 // Each call dies before and after each of its writes; the same call again must
 // bring everything in order.
 func TestCrashAtEveryWrite(t *testing.T) {
-	died := errors.New("died")
+	t.Parallel()
 	calls := map[string]func(t *testing.T, r *Registry) error{
 		"add": func(t *testing.T, r *Registry) error {
 			_, _, err := r.Add(t.Context(), addition(t, "new"))
@@ -164,63 +166,86 @@ func TestCrashAtEveryWrite(t *testing.T) {
 	wantEvents := map[string]int{"add": 2, "promote": 3, "first promote": 3, "rollback": 3, "blocked": 3}
 	for name, call := range calls {
 		for _, after := range []bool{false, true} {
-			for n := 1; ; n++ {
-				dir := t.TempDir()
-				plain, s := openDir(t, dir)
-				for _, v := range []string{"z", "a"} {
-					promote(t, plain, add(t, plain, v))
+			t.Run(fmt.Sprintf("%s, after the write %v", name, after), func(t *testing.T) {
+				t.Parallel()
+				for n := 1; crashAt(t, n, after, call, wantEvents[name]); n++ {
 				}
-				add(t, plain, "b")
-				writes := 0
-				hook := func(op storefault.Op, _ string) error {
-					if op.Writes() {
-						writes++
-					}
-					if writes >= n { // dead processes do not read either
-						return died
-					}
-					return nil
+				if _, ok := wantEvents[name]; !ok {
+					t.Error("no expectation")
 				}
-				faulty := &storefault.Store{Store: s, Before: hook}
-				if after {
-					faulty.Before, faulty.After = nil, hook
-				}
-				err := call(t, New(faulty, Options{Now: clock(), Sleep: noSleep}))
-				if err == nil {
-					if n == 1 {
-						t.Errorf("%s: no write was seen", name)
-					}
-					break
-				}
-				if !errors.Is(err, died) {
-					t.Errorf("%s, write %d, after %v: %v", name, n, after, err)
-				}
-				// What is readable now is whole.
-				if _, err := plain.Versions(t.Context(), model); err != nil {
-					t.Errorf("%s, write %d, after %v: versions: %v", name, n, after, err)
-				}
-				if _, err := plain.Get(t.Context(), model, "production"); err != nil {
-					t.Errorf("%s, write %d, after %v: get: %v", name, n, after, err)
-				}
-				if err := call(t, plain); err != nil {
-					t.Errorf("%s, write %d, after %v: the next call: %v", name, n, after, err)
-				}
-				if events := checkConsistent(t, plain, s); len(events) != wantEvents[name] {
-					t.Errorf("%s, write %d, after %v: %d events", name, n, after, len(events))
-				}
-				if name == "add" {
-					if _, err := plain.Verify(t.Context(), model, sha("new")); err != nil {
-						t.Errorf("%s, write %d, after %v: %v", name, n, after, err)
-					}
-				}
-			}
+			})
 		}
 	}
+}
+
+var errDied = errors.New("died")
+
+// crashAt lets call die at its nth write and then runs it again. It returns
+// false when call has fewer writes.
+func crashAt(t *testing.T, n int, after bool, call func(*testing.T, *Registry) error, wantEvents int) bool {
+	plain, s := openDir(t, t.TempDir())
+	for _, v := range []string{"z", "a"} {
+		promote(t, plain, add(t, plain, v))
+	}
+	add(t, plain, "b")
+	writes := 0
+	hook := func(op storefault.Op, _ string) error {
+		if op.Writes() {
+			writes++
+		}
+		if writes >= n { // dead processes do not read either
+			return errDied
+		}
+		return nil
+	}
+	faulty := &storefault.Store{Store: s, Before: hook}
+	if after {
+		faulty.Before, faulty.After = nil, hook
+	}
+	err := call(t, New(faulty, Options{Now: clock(), Sleep: noSleep}))
+	if err == nil {
+		if n == 1 {
+			t.Error("no write was seen")
+		}
+		return false
+	}
+	if !errors.Is(err, errDied) {
+		t.Errorf("write %d: %v", n, err)
+	}
+	// What is readable now is whole.
+	if versions, err := plain.Versions(t.Context(), model); err != nil || len(versions) < 3 {
+		t.Errorf("write %d: %d versions, %v", n, len(versions), err)
+	}
+	events, err := plain.History(t.Context(), model)
+	if err != nil {
+		t.Errorf("write %d: history: %v", n, err)
+	}
+	last := events[len(events)-1]
+	if p, err := plain.Get(t.Context(), model, last.Alias); err != nil || (last.Kind != KindBlocked && p.Version != last.Version) {
+		t.Errorf("write %d: %+v, %v", n, p, err)
+	}
+	if err := call(t, plain); err != nil {
+		t.Errorf("write %d: the next call: %v", n, err)
+	}
+	if events := checkConsistent(t, plain, s); len(events) != wantEvents {
+		t.Errorf("write %d: %d events, want %d", n, len(events), wantEvents)
+	}
+	versions, err := plain.Versions(t.Context(), model)
+	for _, v := range versions {
+		if _, verifyErr := plain.Verify(t.Context(), model, v.Version); verifyErr != nil {
+			err = errors.Join(err, verifyErr)
+		}
+	}
+	if err != nil {
+		t.Errorf("write %d: %v", n, err)
+	}
+	return true
 }
 
 // A store that is down, denied or gone is never "not found": the first promote
 // must not take it for an empty registry.
 func TestStoreFaultsFailClosed(t *testing.T) {
+	t.Parallel()
 	for _, fault := range []error{errors.New("timeout"), store.ErrDenied, store.ErrNoBucket, store.ErrIntegrity} {
 		for _, op := range []storefault.Op{storefault.Get, storefault.Stat, storefault.List, storefault.PutIf} {
 			plain, s := openDir(t, filepath.Join(t.TempDir(), "s"))
@@ -251,6 +276,7 @@ func TestStoreFaultsFailClosed(t *testing.T) {
 // A server that calls every race lost, though nobody wins, must not be asked
 // for ever.
 func TestRaceThatNobodyWins(t *testing.T) {
+	t.Parallel()
 	plain, s := openDir(t, t.TempDir())
 	a := add(t, plain, "a")
 	r := New(&storefault.Store{Store: s, Before: func(op storefault.Op, _ string) error {

@@ -130,6 +130,7 @@ func checkConsistent(t *testing.T, r *Registry, s store.Store) []Event {
 }
 
 func TestLifeOfAModel(t *testing.T) {
+	t.Parallel()
 	r, s := openDir(t, t.TempDir())
 	if _, err := r.Get(t.Context(), model, "production"); !errors.Is(err, store.ErrNotFound) {
 		t.Fatalf("before the first promote: %v", err)
@@ -197,6 +198,7 @@ func TestLifeOfAModel(t *testing.T) {
 }
 
 func TestRollbackTargets(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name  string
 		moves string // letters promote, < rolls back, <x rolls back to x
@@ -217,6 +219,7 @@ func TestRollbackTargets(t *testing.T) {
 		{"a version that never had the alias", "a <z", "a", ErrNoPrevious},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
 			r, s := openDir(t, t.TempDir())
 			add(t, r, "z")
 			var err error
@@ -250,6 +253,7 @@ func TestRollbackTargets(t *testing.T) {
 }
 
 func TestExpect(t *testing.T) {
+	t.Parallel()
 	r, s := openDir(t, t.TempDir())
 	a, b, c := add(t, r, "a"), add(t, r, "b"), add(t, r, "c")
 	for _, tc := range []struct {
@@ -279,6 +283,7 @@ func TestExpect(t *testing.T) {
 }
 
 func TestAdd(t *testing.T) {
+	t.Parallel()
 	r, s := openDir(t, t.TempDir())
 	first, added, err := r.Add(t.Context(), addition(t, "weights"))
 	if err != nil || !added {
@@ -349,6 +354,7 @@ func TestAdd(t *testing.T) {
 }
 
 func TestRefusesBadNames(t *testing.T) {
+	t.Parallel()
 	r, _ := openDir(t, t.TempDir())
 	v := sha("x")
 	for _, m := range []Move{
@@ -366,6 +372,7 @@ func TestRefusesBadNames(t *testing.T) {
 }
 
 func TestTamperedHistoryIsFound(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name string
 		do   func(t *testing.T, dir string)
@@ -388,6 +395,7 @@ func TestTamperedHistoryIsFound(t *testing.T) {
 		{"alias file removed", func(t *testing.T, dir string) { os.Remove(filepath.Join(dir, aliasKey(model, "production"))) }, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			r, s := openDir(t, dir)
 			for _, v := range []string{"a", "b", "c"} {
