@@ -1,0 +1,35 @@
+package cli
+
+import (
+	"os"
+	"strings"
+
+	"github.com/trainyard/trainyard/trainer/internal/kernel"
+	"github.com/trainyard/trainyard/trainer/internal/lineage"
+	"github.com/trainyard/trainyard/trainer/internal/stage"
+	"github.com/trainyard/trainyard/trainer/internal/train"
+)
+
+// envImage is the reference of the container image that runs, name@sha256:...,
+// which only the platform knows.
+const envImage = "TRAINER_IMAGE"
+
+// recording says who and what works, for the lineage records of the stages.
+func (a *App) recording(m machineFlags) stage.Recording {
+	isa := ""
+	if set, err := kernel.Choose(a.Getenv(kernel.EnvISA)); err == nil {
+		isa = string(set.ISA())
+	}
+	return stage.Recording{
+		Now: a.Now,
+		Code: lineage.ThisCode(a.Getenv(envImage), a.Build.Version, a.Build.Commit, func() (string, error) {
+			path, err := os.Executable()
+			if err != nil {
+				return "", err
+			}
+			sum, err := train.FileDigest(path)
+			return strings.TrimPrefix(sum, "sha256:"), err
+		}),
+		Host: lineage.ThisHost(m.threads, isa),
+	}
+}
