@@ -1,6 +1,8 @@
 package gate
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -217,5 +219,44 @@ func TestNoEvidenceAtAllBlocks(t *testing.T) {
 	r := NewReport("m", "production", Default(), Evidence{})
 	if r.Verdict != Blocked || len(r.Reasons) < 5 {
 		t.Errorf("verdict %s, reasons %q", r.Verdict, r.Reasons)
+	}
+}
+
+func TestReadReport(t *testing.T) {
+	pass := NewReport("m", "production", strict(), good())
+	e := good()
+	e.Quality = nil
+	fail := NewReport("m", "production", strict(), e)
+	for name, r := range map[string]*Report{"pass": pass, "blocked": fail} {
+		b, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := ReadReport(bytes.NewReader(b))
+		if err != nil || got.Verdict != r.Verdict || got.Promoted != digestB || len(got.Rules) != len(r.Rules) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	forged := *fail
+	forged.Verdict = Pass
+	quiet := forged
+	quiet.Reasons = nil
+	none := *pass
+	none.Rules = nil
+	old := *pass
+	old.Schema = ""
+	for name, r := range map[string]*Report{"verdict changed": &forged, "reasons removed": &quiet, "no rules": &none, "no schema": &old} {
+		b, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadReport(bytes.NewReader(b)); !errors.Is(err, ErrReport) {
+			t.Errorf("%s: error %v, want ErrReport", name, err)
+		}
+	}
+	for name, text := range map[string]string{"empty": "", "cut": "{", "huge": strings.Repeat(" ", maxReport+1)} {
+		if _, err := ReadReport(strings.NewReader(text)); !errors.Is(err, ErrReport) {
+			t.Errorf("%s: error %v, want ErrReport", name, err)
+		}
 	}
 }

@@ -1,6 +1,8 @@
 package gate
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -20,6 +22,10 @@ type Report struct {
 	Candidate string   `json:"candidate"` // SHA-256, "" where it could not be had
 	ValLoss   *float64 `json:"val_loss"`
 	TestLoss  *float64 `json:"test_loss"`
+	// Promoted is what the alias pointed to when the gate judged, "" for nothing;
+	// a promotion that finds something else there must not go on. It means
+	// something only in a report that passed.
+	Promoted string `json:"promoted"`
 	// Baseline is the promoted model that the candidate was compared with.
 	Baseline         string   `json:"baseline,omitempty"`
 	BaselineTestLoss *float64 `json:"baseline_test_loss,omitempty"`
@@ -36,6 +42,7 @@ func NewReport(name, alias string, p Policy, e Evidence) *Report {
 		Schema: Schema, Verdict: Blocked, Name: name, Alias: alias, Policy: p,
 		Candidate: e.Candidate.SHA256, CodeImage: e.Image,
 		DataQualityGate: e.QualityErr == nil && e.Quality != nil && e.Quality.Passed,
+		Promoted:        e.Promoted.SHA256,
 		Reasons:         []string{}, Rules: Judge(p, e),
 	}
 	if e.Eval != nil && e.EvalErr == nil {
@@ -91,4 +98,36 @@ func orNone(s string) string {
 		return "none"
 	}
 	return s
+}
+
+// ErrReport is wrapped by every error about a report that cannot be trusted.
+var ErrReport = errors.New("invalid gate report")
+
+// maxReport bounds what is read, in bytes.
+const maxReport = 1 << 20
+
+// ReadReport reads a report and checks that its verdict follows from its rules.
+func ReadReport(r io.Reader) (*Report, error) {
+	b, err := io.ReadAll(io.LimitReader(r, maxReport+1))
+	if err != nil {
+		return nil, fmt.Errorf("read gate report: %w", err)
+	}
+	if len(b) > maxReport {
+		return nil, fmt.Errorf("%w: more than %d bytes", ErrReport, maxReport)
+	}
+	var rep Report
+	if err := json.Unmarshal(b, &rep); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrReport, err)
+	}
+	if rep.Schema != Schema {
+		return nil, fmt.Errorf("%w: schema is %q, want %q", ErrReport, rep.Schema, Schema)
+	}
+	blocks := len(rep.Reasons) > 0 || len(rep.Rules) == 0
+	for _, rule := range rep.Rules {
+		blocks = blocks || rule.Blocks || (rule.Verdict != Pass && rule.Verdict != Noise)
+	}
+	if want := map[bool]string{true: Blocked, false: Pass}[blocks]; rep.Verdict != want {
+		return nil, fmt.Errorf("%w: the verdict is %q, its rules say %q", ErrReport, rep.Verdict, want)
+	}
+	return &rep, nil
 }

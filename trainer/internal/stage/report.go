@@ -1,0 +1,111 @@
+package stage
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/trainyard/trainyard/trainer/internal/atomicfile"
+	"github.com/trainyard/trainyard/trainer/internal/exitcode"
+	"github.com/trainyard/trainyard/trainer/internal/lineage"
+	"github.com/trainyard/trainyard/trainer/internal/report"
+	"github.com/trainyard/trainyard/trainer/internal/train"
+)
+
+// ReportFile is what Report writes.
+const ReportFile = "report.html"
+
+// ReportOptions say what Report does.
+type ReportOptions struct {
+	Recording
+	Target
+	RunDir     string
+	Checkpoint string
+}
+
+// Report draws what is in a run directory as one page, report.html. What a run
+// did not get to is named on the page and is no error.
+func Report(ctx context.Context, o ReportOptions) (string, error) {
+	id, err := ClaimRun(o.RunDir, o.RunID)
+	if err != nil {
+		return "", coded("report", err)
+	}
+	d := report.Data{RunID: id, Name: or(o.Name, id), Made: o.Now()}
+	r := reading{dir: o.RunDir, data: &d}
+	d.Eval = read(&r, EvalReportFile, readEvalReport)
+	d.Gate = read(&r, GateReportFile, readGateReport)
+	d.Quality = read(&r, QualityReportFile, readQualityReport)
+	d.Losses = read(&r, train.HistoryName, readLosses)
+	d.Samples = read(&r, SamplesFile, readSamples)
+	d.Stages = read(&r, lineage.Dir, lineage.ReadDir)
+	d.Lineage, err = runLineage(ctx, LineageOptions{Target: o.Target, RunDir: o.RunDir, Checkpoint: o.Checkpoint})
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	if err != nil {
+		d.Absent = append(d.Absent, fmt.Sprintf("checked lineage: %v", err))
+	}
+	path := filepath.Join(o.RunDir, ReportFile)
+	if err := atomicfile.WriteFile(path, func(w io.Writer) error { return report.WriteHTML(w, d) }); err != nil {
+		return "", exitcode.Errorf(exitcode.IO, "report: %w", err)
+	}
+	return path, nil
+}
+
+// reading gathers the parts of a report.
+type reading struct {
+	dir  string
+	data *report.Data
+}
+
+// read reads one part, or says why it is absent.
+func read[T any](r *reading, name string, from func(path string) (T, error)) T {
+	v, err := from(filepath.Join(r.dir, name))
+	if err != nil {
+		r.data.Absent = append(r.data.Absent, fmt.Sprintf("%s: %v", name, err))
+		var none T
+		return none
+	}
+	return v
+}
+
+func readLosses(path string) ([]report.Loss, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return report.ReadLosses(f)
+}
+
+const maxSamples = 16 << 20
+
+func readSamples(path string) ([]report.Sample, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxSamples+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(b) > maxSamples {
+		return nil, fmt.Errorf("more than %d bytes", maxSamples)
+	}
+	var s SampleReport
+	if err := json.Unmarshal(b, &s); err != nil {
+		return nil, err
+	}
+	out := make([]report.Sample, len(s.Samples))
+	for i, x := range s.Samples {
+		out[i] = report.Sample{Prompt: x.Prompt, After: x.Tuned.Text}
+		if x.Base != nil {
+			out[i].Before = x.Base.Text
+		}
+	}
+	return out, nil
+}
