@@ -18,23 +18,24 @@ func (s *Session) lossAndBackward(perToken []float32) (sum float64, n int) {
 	}
 	c, v, head := s.cfg.Channels, s.cfg.VocabSize, &s.m.params[wte]
 	s.byRows(s.work.gather)
-	limit := len(s.logits) / v
+	ld := s.logitLD
+	limit := len(s.logits) / ld
 	for first := 0; first < len(s.rows); first += limit {
 		count := min(limit, len(s.rows)-first)
 		s.now.first, s.now.count = first, count
 		x := rowsOf(s.head, first, first+count, c)
 		s.mul.Run(kernel.Product{
-			M: count, N: v, K: c, A: x, LDA: c, B: head.Data, LDB: c, TransB: true, C: s.logits, LDC: v,
+			M: count, N: v, K: c, A: x, LDA: c, B: head.Data, LDB: c, TransB: true, C: s.logits, LDC: ld,
 		})
 		s.byRows(s.work.loss)
 		if s.now.training {
 			// The tied weights' gradient first: the rows' own gradient
 			// then takes their place.
 			s.mul.Run(kernel.Product{
-				M: v, N: c, K: count, A: s.logits, LDA: v, TransA: true, B: x, LDB: c, C: head.Grad, LDC: c,
+				M: v, N: c, K: count, A: s.logits, LDA: ld, TransA: true, B: x, LDB: c, C: head.Grad, LDC: c,
 				Accumulate: s.now.opts.Accumulate || first > 0,
 			})
-			s.mul.Run(kernel.Product{M: count, N: c, K: v, A: s.logits, LDA: v, B: head.Data, LDB: c, C: x, LDC: c})
+			s.mul.Run(kernel.Product{M: count, N: c, K: v, A: s.logits, LDA: ld, B: head.Data, LDB: c, C: x, LDC: c})
 		}
 	}
 	if s.now.training {
@@ -70,7 +71,7 @@ func (s *Session) loss(_, task int) {
 		scale = s.now.opts.GradScale
 	}
 	for i := from; i < to; i++ {
-		row := rowsOf(s.logits, i, i+1, v)
+		row := s.logits[i*s.logitLD:][:v]
 		target := s.now.batch.Targets[s.rows[s.now.first+i]]
 		logit := row[target]
 		peak, total := s.set.Softmax(row, row, 1, scale)

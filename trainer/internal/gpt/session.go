@@ -52,7 +52,8 @@ type Session struct {
 
 	head    []float32 // (M, C): rows that have a target, normalised; then their gradient
 	rows    []int     // which rows those are
-	logits  []float32 // (headRows, V)
+	logits  []float32 // rows of V floats, logitLD apart
+	logitLD int
 	rowLoss []float64 // (M)
 
 	dres     []float32 // (M, C): gradient of the residual stream
@@ -137,8 +138,9 @@ func NewSession(m *Model, pool *par.Pool, opts SessionOptions) (*Session, error)
 	s.final, s.lnf = Alloc(rows*c), Alloc(2*rows)
 	s.norm, s.branch, s.inner = Alloc(rows*c), Alloc(rows*c), Alloc(rows*cfg.Inner)
 	s.head, s.rows, s.rowLoss = Alloc(rows*c), make([]int, 0, rows), make([]float64, rows)
-	chunks := (4*rows*cfg.VocabSize + logitBytes - 1) / logitBytes
-	s.logits = Alloc((rows + chunks - 1) / chunks * cfg.VocabSize)
+	s.logitLD = stagger(cfg.VocabSize)
+	chunks := (4*rows*s.logitLD + logitBytes - 1) / logitBytes
+	s.logits = Alloc((rows + chunks - 1) / chunks * s.logitLD)
 	for range pool.Workers() {
 		s.heads = append(s.heads, kernel.NewHead(s.set, opts.MaxT, cfg.HeadSize(), opts.Train))
 	}
@@ -149,6 +151,13 @@ func NewSession(m *Model, pool *par.Pool, opts SessionOptions) (*Session, error)
 	}
 	s.bind()
 	return s, nil
+}
+
+// stagger returns the distance between rows of n floats: an odd number of cache
+// lines, so that a column does not fall into one set of the cache.
+func stagger(n int) int {
+	const line = 16
+	return (n+line-1)/line*line | line
 }
 
 // Kernels returns the kernels that the session uses.

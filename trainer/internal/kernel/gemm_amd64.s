@@ -3,24 +3,29 @@
 #include "textflag.h"
 
 // func gemmTile512x1x1(t *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·gemmTile512x1x1(SB), NOSPLIT, $0-8
-	MOVQ      t+0(FP), AX
-	MOVQ      72(AX), CX
-	MOVQ      $-1, DX
-	SHLQ      CL, DX
-	NOTQ      DX
-	KMOVW     DX, K1
-	SHRQ      $0x10, DX
-	KMOVW     DX, K2
-	MOVQ      56(AX), CX
-	MOVQ      64(AX), DX
-	VMOVUPS.Z (CX), K1, Z0
-	MOVQ      (AX), DX
-	MOVQ      8(AX), CX
-	MOVQ      16(AX), CX
-	MOVQ      24(AX), BX
-	MOVQ      32(AX), SI
+	MOVQ       t+0(FP), AX
+	MOVQ       72(AX), CX
+	MOVQ       $-1, DX
+	SHLQ       CL, DX
+	NOTQ       DX
+	KMOVW      DX, K1
+	SHRQ       $0x10, DX
+	KMOVW      DX, K2
+	MOVQ       56(AX), CX
+	MOVQ       64(AX), DX
+	VMOVUPS.Z  (CX), K1, Z0
+	MOVQ       (AX), DX
+	MOVQ       8(AX), CX
+	MOVQ       16(AX), CX
+	MOVQ       24(AX), BX
+	MOVQ       32(AX), SI
+	MOVQ       40(AX), DI
+	MOVQ       48(AX), AX
+	MOVQ       DI, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
 
 loop:
 	VMOVUPS      (BX), Z1
@@ -30,33 +35,39 @@ loop:
 	ADDQ         $0x80, BX
 	DECQ         SI
 	JNZ          loop
-	MOVQ         40(AX), CX
-	MOVQ         48(AX), AX
-	VMOVUPS      Z0, K1, (CX)
+	VMOVUPS      Z0, K1, (DI)
 	VZEROUPPER
 	RET
 
 // func gemmTile512x2x1(t *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·gemmTile512x2x1(SB), NOSPLIT, $0-8
-	MOVQ      t+0(FP), AX
-	MOVQ      72(AX), CX
-	MOVQ      $-1, DX
-	SHLQ      CL, DX
-	NOTQ      DX
-	KMOVW     DX, K1
-	SHRQ      $0x10, DX
-	KMOVW     DX, K2
-	MOVQ      56(AX), CX
-	MOVQ      64(AX), DX
-	VMOVUPS.Z (CX), K1, Z0
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z1
-	MOVQ      (AX), DX
-	MOVQ      8(AX), CX
-	MOVQ      16(AX), BX
-	MOVQ      24(AX), SI
-	MOVQ      32(AX), DI
+	MOVQ       t+0(FP), AX
+	MOVQ       72(AX), CX
+	MOVQ       $-1, DX
+	SHLQ       CL, DX
+	NOTQ       DX
+	KMOVW      DX, K1
+	SHRQ       $0x10, DX
+	KMOVW      DX, K2
+	MOVQ       56(AX), CX
+	MOVQ       64(AX), DX
+	VMOVUPS.Z  (CX), K1, Z0
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z1
+	MOVQ       (AX), DX
+	MOVQ       8(AX), CX
+	MOVQ       16(AX), BX
+	MOVQ       24(AX), SI
+	MOVQ       32(AX), DI
+	MOVQ       40(AX), R8
+	MOVQ       48(AX), AX
+	MOVQ       R8, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       AX, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
 
 loop:
 	VMOVUPS      (SI), Z2
@@ -68,37 +79,46 @@ loop:
 	ADDQ         $0x80, SI
 	DECQ         DI
 	JNZ          loop
-	MOVQ         40(AX), CX
-	MOVQ         48(AX), AX
-	VMOVUPS      Z0, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z1, K1, (CX)
+	VMOVUPS      Z0, K1, (R8)
+	ADDQ         AX, R8
+	VMOVUPS      Z1, K1, (R8)
 	VZEROUPPER
 	RET
 
 // func gemmTile512x3x1(t *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·gemmTile512x3x1(SB), NOSPLIT, $0-8
-	MOVQ      t+0(FP), AX
-	MOVQ      72(AX), CX
-	MOVQ      $-1, DX
-	SHLQ      CL, DX
-	NOTQ      DX
-	KMOVW     DX, K1
-	SHRQ      $0x10, DX
-	KMOVW     DX, K2
-	MOVQ      56(AX), CX
-	MOVQ      64(AX), DX
-	VMOVUPS.Z (CX), K1, Z0
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z1
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z2
-	MOVQ      (AX), DX
-	MOVQ      8(AX), CX
-	MOVQ      16(AX), BX
-	MOVQ      24(AX), SI
-	MOVQ      32(AX), DI
+	MOVQ       t+0(FP), AX
+	MOVQ       72(AX), CX
+	MOVQ       $-1, DX
+	SHLQ       CL, DX
+	NOTQ       DX
+	KMOVW      DX, K1
+	SHRQ       $0x10, DX
+	KMOVW      DX, K2
+	MOVQ       56(AX), CX
+	MOVQ       64(AX), DX
+	VMOVUPS.Z  (CX), K1, Z0
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z1
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z2
+	MOVQ       (AX), DX
+	MOVQ       8(AX), CX
+	MOVQ       16(AX), BX
+	MOVQ       24(AX), SI
+	MOVQ       32(AX), DI
+	MOVQ       40(AX), R8
+	MOVQ       48(AX), AX
+	MOVQ       R8, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       AX, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       AX, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
 
 loop:
 	VMOVUPS      (SI), Z3
@@ -112,42 +132,54 @@ loop:
 	ADDQ         $0x80, SI
 	DECQ         DI
 	JNZ          loop
-	MOVQ         40(AX), CX
-	MOVQ         48(AX), AX
-	VMOVUPS      Z0, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z1, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z2, K1, (CX)
+	VMOVUPS      Z0, K1, (R8)
+	ADDQ         AX, R8
+	VMOVUPS      Z1, K1, (R8)
+	ADDQ         AX, R8
+	VMOVUPS      Z2, K1, (R8)
 	VZEROUPPER
 	RET
 
 // func gemmTile512x4x1(t *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·gemmTile512x4x1(SB), NOSPLIT, $0-8
-	MOVQ      t+0(FP), AX
-	MOVQ      72(AX), CX
-	MOVQ      $-1, DX
-	SHLQ      CL, DX
-	NOTQ      DX
-	KMOVW     DX, K1
-	SHRQ      $0x10, DX
-	KMOVW     DX, K2
-	MOVQ      56(AX), CX
-	MOVQ      64(AX), DX
-	VMOVUPS.Z (CX), K1, Z0
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z1
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z2
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z3
-	MOVQ      (AX), DX
-	MOVQ      8(AX), CX
-	LEAQ      (CX)(CX*2), BX
-	MOVQ      16(AX), SI
-	MOVQ      24(AX), DI
-	MOVQ      32(AX), R8
+	MOVQ       t+0(FP), AX
+	MOVQ       72(AX), CX
+	MOVQ       $-1, DX
+	SHLQ       CL, DX
+	NOTQ       DX
+	KMOVW      DX, K1
+	SHRQ       $0x10, DX
+	KMOVW      DX, K2
+	MOVQ       56(AX), CX
+	MOVQ       64(AX), DX
+	VMOVUPS.Z  (CX), K1, Z0
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z1
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z2
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z3
+	MOVQ       (AX), DX
+	MOVQ       8(AX), CX
+	LEAQ       (CX)(CX*2), BX
+	MOVQ       16(AX), SI
+	MOVQ       24(AX), DI
+	MOVQ       32(AX), R8
+	MOVQ       40(AX), R9
+	MOVQ       48(AX), AX
+	MOVQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       AX, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       AX, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       AX, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
 
 loop:
 	VMOVUPS      (DI), Z4
@@ -163,47 +195,62 @@ loop:
 	ADDQ         $0x80, DI
 	DECQ         R8
 	JNZ          loop
-	MOVQ         40(AX), CX
-	MOVQ         48(AX), AX
-	VMOVUPS      Z0, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z1, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z2, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z3, K1, (CX)
+	VMOVUPS      Z0, K1, (R9)
+	ADDQ         AX, R9
+	VMOVUPS      Z1, K1, (R9)
+	ADDQ         AX, R9
+	VMOVUPS      Z2, K1, (R9)
+	ADDQ         AX, R9
+	VMOVUPS      Z3, K1, (R9)
 	VZEROUPPER
 	RET
 
 // func gemmTile512x5x1(t *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·gemmTile512x5x1(SB), NOSPLIT, $0-8
-	MOVQ      t+0(FP), AX
-	MOVQ      72(AX), CX
-	MOVQ      $-1, DX
-	SHLQ      CL, DX
-	NOTQ      DX
-	KMOVW     DX, K1
-	SHRQ      $0x10, DX
-	KMOVW     DX, K2
-	MOVQ      56(AX), CX
-	MOVQ      64(AX), DX
-	VMOVUPS.Z (CX), K1, Z0
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z1
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z2
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z3
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z4
-	MOVQ      (AX), DX
-	MOVQ      8(AX), CX
-	LEAQ      (CX)(CX*2), BX
-	LEAQ      (DX)(CX*4), SI
-	MOVQ      16(AX), DI
-	MOVQ      24(AX), R8
-	MOVQ      32(AX), R9
+	MOVQ       t+0(FP), AX
+	MOVQ       72(AX), CX
+	MOVQ       $-1, DX
+	SHLQ       CL, DX
+	NOTQ       DX
+	KMOVW      DX, K1
+	SHRQ       $0x10, DX
+	KMOVW      DX, K2
+	MOVQ       56(AX), CX
+	MOVQ       64(AX), DX
+	VMOVUPS.Z  (CX), K1, Z0
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z1
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z2
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z3
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z4
+	MOVQ       (AX), DX
+	MOVQ       8(AX), CX
+	LEAQ       (CX)(CX*2), BX
+	LEAQ       (DX)(CX*4), SI
+	MOVQ       16(AX), DI
+	MOVQ       24(AX), R8
+	MOVQ       32(AX), R9
+	MOVQ       40(AX), R10
+	MOVQ       48(AX), AX
+	MOVQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
 
 loop:
 	VMOVUPS      (R8), Z5
@@ -222,51 +269,69 @@ loop:
 	ADDQ         $0x80, R8
 	DECQ         R9
 	JNZ          loop
-	MOVQ         40(AX), CX
-	MOVQ         48(AX), AX
-	VMOVUPS      Z0, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z1, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z2, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z3, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z4, K1, (CX)
+	VMOVUPS      Z0, K1, (R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z1, K1, (R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z2, K1, (R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z3, K1, (R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z4, K1, (R10)
 	VZEROUPPER
 	RET
 
 // func gemmTile512x6x1(t *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·gemmTile512x6x1(SB), NOSPLIT, $0-8
-	MOVQ      t+0(FP), AX
-	MOVQ      72(AX), CX
-	MOVQ      $-1, DX
-	SHLQ      CL, DX
-	NOTQ      DX
-	KMOVW     DX, K1
-	SHRQ      $0x10, DX
-	KMOVW     DX, K2
-	MOVQ      56(AX), CX
-	MOVQ      64(AX), DX
-	VMOVUPS.Z (CX), K1, Z0
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z1
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z2
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z3
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z4
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z5
-	MOVQ      (AX), DX
-	MOVQ      8(AX), CX
-	LEAQ      (CX)(CX*2), BX
-	LEAQ      (DX)(CX*4), SI
-	MOVQ      16(AX), DI
-	MOVQ      24(AX), R8
-	MOVQ      32(AX), R9
+	MOVQ       t+0(FP), AX
+	MOVQ       72(AX), CX
+	MOVQ       $-1, DX
+	SHLQ       CL, DX
+	NOTQ       DX
+	KMOVW      DX, K1
+	SHRQ       $0x10, DX
+	KMOVW      DX, K2
+	MOVQ       56(AX), CX
+	MOVQ       64(AX), DX
+	VMOVUPS.Z  (CX), K1, Z0
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z1
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z2
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z3
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z4
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z5
+	MOVQ       (AX), DX
+	MOVQ       8(AX), CX
+	LEAQ       (CX)(CX*2), BX
+	LEAQ       (DX)(CX*4), SI
+	MOVQ       16(AX), DI
+	MOVQ       24(AX), R8
+	MOVQ       32(AX), R9
+	MOVQ       40(AX), R10
+	MOVQ       48(AX), AX
+	MOVQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
 
 loop:
 	VMOVUPS      (R8), Z6
@@ -287,55 +352,76 @@ loop:
 	ADDQ         $0x80, R8
 	DECQ         R9
 	JNZ          loop
-	MOVQ         40(AX), CX
-	MOVQ         48(AX), AX
-	VMOVUPS      Z0, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z1, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z2, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z3, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z4, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z5, K1, (CX)
+	VMOVUPS      Z0, K1, (R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z1, K1, (R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z2, K1, (R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z3, K1, (R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z4, K1, (R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z5, K1, (R10)
 	VZEROUPPER
 	RET
 
 // func gemmTile512x7x1(t *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·gemmTile512x7x1(SB), NOSPLIT, $0-8
-	MOVQ      t+0(FP), AX
-	MOVQ      72(AX), CX
-	MOVQ      $-1, DX
-	SHLQ      CL, DX
-	NOTQ      DX
-	KMOVW     DX, K1
-	SHRQ      $0x10, DX
-	KMOVW     DX, K2
-	MOVQ      56(AX), CX
-	MOVQ      64(AX), DX
-	VMOVUPS.Z (CX), K1, Z0
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z1
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z2
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z3
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z4
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z5
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z6
-	MOVQ      (AX), DX
-	MOVQ      8(AX), CX
-	LEAQ      (CX)(CX*2), BX
-	LEAQ      (DX)(CX*4), SI
-	MOVQ      16(AX), DI
-	MOVQ      24(AX), R8
-	MOVQ      32(AX), R9
+	MOVQ       t+0(FP), AX
+	MOVQ       72(AX), CX
+	MOVQ       $-1, DX
+	SHLQ       CL, DX
+	NOTQ       DX
+	KMOVW      DX, K1
+	SHRQ       $0x10, DX
+	KMOVW      DX, K2
+	MOVQ       56(AX), CX
+	MOVQ       64(AX), DX
+	VMOVUPS.Z  (CX), K1, Z0
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z1
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z2
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z3
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z4
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z5
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z6
+	MOVQ       (AX), DX
+	MOVQ       8(AX), CX
+	LEAQ       (CX)(CX*2), BX
+	LEAQ       (DX)(CX*4), SI
+	MOVQ       16(AX), DI
+	MOVQ       24(AX), R8
+	MOVQ       32(AX), R9
+	MOVQ       40(AX), R10
+	MOVQ       48(AX), AX
+	MOVQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
 
 loop:
 	VMOVUPS      (R8), Z7
@@ -358,59 +444,83 @@ loop:
 	ADDQ         $0x80, R8
 	DECQ         R9
 	JNZ          loop
-	MOVQ         40(AX), CX
-	MOVQ         48(AX), AX
-	VMOVUPS      Z0, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z1, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z2, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z3, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z4, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z5, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z6, K1, (CX)
+	VMOVUPS      Z0, K1, (R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z1, K1, (R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z2, K1, (R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z3, K1, (R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z4, K1, (R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z5, K1, (R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z6, K1, (R10)
 	VZEROUPPER
 	RET
 
 // func gemmTile512x8x1(t *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·gemmTile512x8x1(SB), NOSPLIT, $0-8
-	MOVQ      t+0(FP), AX
-	MOVQ      72(AX), CX
-	MOVQ      $-1, DX
-	SHLQ      CL, DX
-	NOTQ      DX
-	KMOVW     DX, K1
-	SHRQ      $0x10, DX
-	KMOVW     DX, K2
-	MOVQ      56(AX), CX
-	MOVQ      64(AX), DX
-	VMOVUPS.Z (CX), K1, Z0
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z1
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z2
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z3
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z4
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z5
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z6
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z7
-	MOVQ      (AX), DX
-	MOVQ      8(AX), CX
-	LEAQ      (CX)(CX*2), BX
-	LEAQ      (DX)(CX*4), SI
-	MOVQ      16(AX), DI
-	MOVQ      24(AX), R8
-	MOVQ      32(AX), R9
+	MOVQ       t+0(FP), AX
+	MOVQ       72(AX), CX
+	MOVQ       $-1, DX
+	SHLQ       CL, DX
+	NOTQ       DX
+	KMOVW      DX, K1
+	SHRQ       $0x10, DX
+	KMOVW      DX, K2
+	MOVQ       56(AX), CX
+	MOVQ       64(AX), DX
+	VMOVUPS.Z  (CX), K1, Z0
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z1
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z2
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z3
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z4
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z5
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z6
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z7
+	MOVQ       (AX), DX
+	MOVQ       8(AX), CX
+	LEAQ       (CX)(CX*2), BX
+	LEAQ       (DX)(CX*4), SI
+	MOVQ       16(AX), DI
+	MOVQ       24(AX), R8
+	MOVQ       32(AX), R9
+	MOVQ       40(AX), R10
+	MOVQ       48(AX), AX
+	MOVQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
 
 loop:
 	VMOVUPS      (R8), Z8
@@ -435,64 +545,91 @@ loop:
 	ADDQ         $0x80, R8
 	DECQ         R9
 	JNZ          loop
-	MOVQ         40(AX), CX
-	MOVQ         48(AX), AX
-	VMOVUPS      Z0, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z1, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z2, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z3, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z4, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z5, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z6, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z7, K1, (CX)
+	VMOVUPS      Z0, K1, (R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z1, K1, (R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z2, K1, (R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z3, K1, (R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z4, K1, (R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z5, K1, (R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z6, K1, (R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z7, K1, (R10)
 	VZEROUPPER
 	RET
 
 // func gemmTile512x9x1(t *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·gemmTile512x9x1(SB), NOSPLIT, $0-8
-	MOVQ      t+0(FP), AX
-	MOVQ      72(AX), CX
-	MOVQ      $-1, DX
-	SHLQ      CL, DX
-	NOTQ      DX
-	KMOVW     DX, K1
-	SHRQ      $0x10, DX
-	KMOVW     DX, K2
-	MOVQ      56(AX), CX
-	MOVQ      64(AX), DX
-	VMOVUPS.Z (CX), K1, Z0
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z1
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z2
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z3
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z4
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z5
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z6
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z7
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z8
-	MOVQ      (AX), DX
-	MOVQ      8(AX), CX
-	LEAQ      (CX)(CX*2), BX
-	LEAQ      (DX)(CX*4), SI
-	LEAQ      (SI)(CX*4), DI
-	MOVQ      16(AX), R8
-	MOVQ      24(AX), R9
-	MOVQ      32(AX), R10
+	MOVQ       t+0(FP), AX
+	MOVQ       72(AX), CX
+	MOVQ       $-1, DX
+	SHLQ       CL, DX
+	NOTQ       DX
+	KMOVW      DX, K1
+	SHRQ       $0x10, DX
+	KMOVW      DX, K2
+	MOVQ       56(AX), CX
+	MOVQ       64(AX), DX
+	VMOVUPS.Z  (CX), K1, Z0
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z1
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z2
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z3
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z4
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z5
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z6
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z7
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z8
+	MOVQ       (AX), DX
+	MOVQ       8(AX), CX
+	LEAQ       (CX)(CX*2), BX
+	LEAQ       (DX)(CX*4), SI
+	LEAQ       (SI)(CX*4), DI
+	MOVQ       16(AX), R8
+	MOVQ       24(AX), R9
+	MOVQ       32(AX), R10
+	MOVQ       40(AX), R11
+	MOVQ       48(AX), AX
+	MOVQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
 
 loop:
 	VMOVUPS      (R9), Z9
@@ -520,68 +657,98 @@ loop:
 	ADDQ         $0x80, R9
 	DECQ         R10
 	JNZ          loop
-	MOVQ         40(AX), CX
-	MOVQ         48(AX), AX
-	VMOVUPS      Z0, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z1, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z2, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z3, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z4, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z5, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z6, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z7, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z8, K1, (CX)
+	VMOVUPS      Z0, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z1, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z2, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z3, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z4, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z5, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z6, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z7, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z8, K1, (R11)
 	VZEROUPPER
 	RET
 
 // func gemmTile512x10x1(t *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·gemmTile512x10x1(SB), NOSPLIT, $0-8
-	MOVQ      t+0(FP), AX
-	MOVQ      72(AX), CX
-	MOVQ      $-1, DX
-	SHLQ      CL, DX
-	NOTQ      DX
-	KMOVW     DX, K1
-	SHRQ      $0x10, DX
-	KMOVW     DX, K2
-	MOVQ      56(AX), CX
-	MOVQ      64(AX), DX
-	VMOVUPS.Z (CX), K1, Z0
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z1
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z2
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z3
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z4
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z5
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z6
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z7
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z8
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z9
-	MOVQ      (AX), DX
-	MOVQ      8(AX), CX
-	LEAQ      (CX)(CX*2), BX
-	LEAQ      (DX)(CX*4), SI
-	LEAQ      (SI)(CX*4), DI
-	MOVQ      16(AX), R8
-	MOVQ      24(AX), R9
-	MOVQ      32(AX), R10
+	MOVQ       t+0(FP), AX
+	MOVQ       72(AX), CX
+	MOVQ       $-1, DX
+	SHLQ       CL, DX
+	NOTQ       DX
+	KMOVW      DX, K1
+	SHRQ       $0x10, DX
+	KMOVW      DX, K2
+	MOVQ       56(AX), CX
+	MOVQ       64(AX), DX
+	VMOVUPS.Z  (CX), K1, Z0
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z1
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z2
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z3
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z4
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z5
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z6
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z7
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z8
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z9
+	MOVQ       (AX), DX
+	MOVQ       8(AX), CX
+	LEAQ       (CX)(CX*2), BX
+	LEAQ       (DX)(CX*4), SI
+	LEAQ       (SI)(CX*4), DI
+	MOVQ       16(AX), R8
+	MOVQ       24(AX), R9
+	MOVQ       32(AX), R10
+	MOVQ       40(AX), R11
+	MOVQ       48(AX), AX
+	MOVQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
 
 loop:
 	VMOVUPS      (R9), Z10
@@ -611,72 +778,105 @@ loop:
 	ADDQ         $0x80, R9
 	DECQ         R10
 	JNZ          loop
-	MOVQ         40(AX), CX
-	MOVQ         48(AX), AX
-	VMOVUPS      Z0, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z1, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z2, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z3, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z4, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z5, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z6, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z7, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z8, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z9, K1, (CX)
+	VMOVUPS      Z0, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z1, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z2, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z3, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z4, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z5, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z6, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z7, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z8, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z9, K1, (R11)
 	VZEROUPPER
 	RET
 
 // func gemmTile512x11x1(t *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·gemmTile512x11x1(SB), NOSPLIT, $0-8
-	MOVQ      t+0(FP), AX
-	MOVQ      72(AX), CX
-	MOVQ      $-1, DX
-	SHLQ      CL, DX
-	NOTQ      DX
-	KMOVW     DX, K1
-	SHRQ      $0x10, DX
-	KMOVW     DX, K2
-	MOVQ      56(AX), CX
-	MOVQ      64(AX), DX
-	VMOVUPS.Z (CX), K1, Z0
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z1
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z2
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z3
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z4
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z5
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z6
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z7
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z8
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z9
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z10
-	MOVQ      (AX), DX
-	MOVQ      8(AX), CX
-	LEAQ      (CX)(CX*2), BX
-	LEAQ      (DX)(CX*4), SI
-	LEAQ      (SI)(CX*4), DI
-	MOVQ      16(AX), R8
-	MOVQ      24(AX), R9
-	MOVQ      32(AX), R10
+	MOVQ       t+0(FP), AX
+	MOVQ       72(AX), CX
+	MOVQ       $-1, DX
+	SHLQ       CL, DX
+	NOTQ       DX
+	KMOVW      DX, K1
+	SHRQ       $0x10, DX
+	KMOVW      DX, K2
+	MOVQ       56(AX), CX
+	MOVQ       64(AX), DX
+	VMOVUPS.Z  (CX), K1, Z0
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z1
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z2
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z3
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z4
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z5
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z6
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z7
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z8
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z9
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z10
+	MOVQ       (AX), DX
+	MOVQ       8(AX), CX
+	LEAQ       (CX)(CX*2), BX
+	LEAQ       (DX)(CX*4), SI
+	LEAQ       (SI)(CX*4), DI
+	MOVQ       16(AX), R8
+	MOVQ       24(AX), R9
+	MOVQ       32(AX), R10
+	MOVQ       40(AX), R11
+	MOVQ       48(AX), AX
+	MOVQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
 
 loop:
 	VMOVUPS      (R9), Z11
@@ -708,76 +908,112 @@ loop:
 	ADDQ         $0x80, R9
 	DECQ         R10
 	JNZ          loop
-	MOVQ         40(AX), CX
-	MOVQ         48(AX), AX
-	VMOVUPS      Z0, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z1, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z2, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z3, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z4, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z5, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z6, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z7, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z8, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z9, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z10, K1, (CX)
+	VMOVUPS      Z0, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z1, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z2, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z3, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z4, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z5, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z6, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z7, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z8, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z9, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z10, K1, (R11)
 	VZEROUPPER
 	RET
 
 // func gemmTile512x12x1(t *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·gemmTile512x12x1(SB), NOSPLIT, $0-8
-	MOVQ      t+0(FP), AX
-	MOVQ      72(AX), CX
-	MOVQ      $-1, DX
-	SHLQ      CL, DX
-	NOTQ      DX
-	KMOVW     DX, K1
-	SHRQ      $0x10, DX
-	KMOVW     DX, K2
-	MOVQ      56(AX), CX
-	MOVQ      64(AX), DX
-	VMOVUPS.Z (CX), K1, Z0
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z1
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z2
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z3
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z4
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z5
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z6
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z7
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z8
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z9
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z10
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z11
-	MOVQ      (AX), DX
-	MOVQ      8(AX), CX
-	LEAQ      (CX)(CX*2), BX
-	LEAQ      (DX)(CX*4), SI
-	LEAQ      (SI)(CX*4), DI
-	MOVQ      16(AX), R8
-	MOVQ      24(AX), R9
-	MOVQ      32(AX), R10
+	MOVQ       t+0(FP), AX
+	MOVQ       72(AX), CX
+	MOVQ       $-1, DX
+	SHLQ       CL, DX
+	NOTQ       DX
+	KMOVW      DX, K1
+	SHRQ       $0x10, DX
+	KMOVW      DX, K2
+	MOVQ       56(AX), CX
+	MOVQ       64(AX), DX
+	VMOVUPS.Z  (CX), K1, Z0
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z1
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z2
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z3
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z4
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z5
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z6
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z7
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z8
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z9
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z10
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z11
+	MOVQ       (AX), DX
+	MOVQ       8(AX), CX
+	LEAQ       (CX)(CX*2), BX
+	LEAQ       (DX)(CX*4), SI
+	LEAQ       (SI)(CX*4), DI
+	MOVQ       16(AX), R8
+	MOVQ       24(AX), R9
+	MOVQ       32(AX), R10
+	MOVQ       40(AX), R11
+	MOVQ       48(AX), AX
+	MOVQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
 
 loop:
 	VMOVUPS      (R9), Z12
@@ -811,54 +1047,57 @@ loop:
 	ADDQ         $0x80, R9
 	DECQ         R10
 	JNZ          loop
-	MOVQ         40(AX), CX
-	MOVQ         48(AX), AX
-	VMOVUPS      Z0, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z1, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z2, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z3, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z4, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z5, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z6, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z7, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z8, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z9, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z10, K1, (CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z11, K1, (CX)
+	VMOVUPS      Z0, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z1, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z2, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z3, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z4, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z5, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z6, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z7, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z8, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z9, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z10, K1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z11, K1, (R11)
 	VZEROUPPER
 	RET
 
 // func gemmTile512x1x2(t *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·gemmTile512x1x2(SB), NOSPLIT, $0-8
-	MOVQ      t+0(FP), AX
-	MOVQ      72(AX), CX
-	MOVQ      $-1, DX
-	SHLQ      CL, DX
-	NOTQ      DX
-	KMOVW     DX, K1
-	SHRQ      $0x10, DX
-	KMOVW     DX, K2
-	MOVQ      56(AX), CX
-	MOVQ      64(AX), DX
-	VMOVUPS.Z (CX), K1, Z0
-	VMOVUPS.Z 64(CX), K2, Z1
-	MOVQ      (AX), DX
-	MOVQ      8(AX), CX
-	MOVQ      16(AX), CX
-	MOVQ      24(AX), BX
-	MOVQ      32(AX), SI
+	MOVQ       t+0(FP), AX
+	MOVQ       72(AX), CX
+	MOVQ       $-1, DX
+	SHLQ       CL, DX
+	NOTQ       DX
+	KMOVW      DX, K1
+	SHRQ       $0x10, DX
+	KMOVW      DX, K2
+	MOVQ       56(AX), CX
+	MOVQ       64(AX), DX
+	VMOVUPS.Z  (CX), K1, Z0
+	VMOVUPS.Z  64(CX), K2, Z1
+	MOVQ       (AX), DX
+	MOVQ       8(AX), CX
+	MOVQ       16(AX), CX
+	MOVQ       24(AX), BX
+	MOVQ       32(AX), SI
+	MOVQ       40(AX), DI
+	MOVQ       48(AX), AX
+	MOVQ       DI, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
 
 loop:
 	VMOVUPS      (BX), Z2
@@ -870,36 +1109,42 @@ loop:
 	ADDQ         $0x80, BX
 	DECQ         SI
 	JNZ          loop
-	MOVQ         40(AX), CX
-	MOVQ         48(AX), AX
-	VMOVUPS      Z0, K1, (CX)
-	VMOVUPS      Z1, K2, 64(CX)
+	VMOVUPS      Z0, K1, (DI)
+	VMOVUPS      Z1, K2, 64(DI)
 	VZEROUPPER
 	RET
 
 // func gemmTile512x2x2(t *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·gemmTile512x2x2(SB), NOSPLIT, $0-8
-	MOVQ      t+0(FP), AX
-	MOVQ      72(AX), CX
-	MOVQ      $-1, DX
-	SHLQ      CL, DX
-	NOTQ      DX
-	KMOVW     DX, K1
-	SHRQ      $0x10, DX
-	KMOVW     DX, K2
-	MOVQ      56(AX), CX
-	MOVQ      64(AX), DX
-	VMOVUPS.Z (CX), K1, Z0
-	VMOVUPS.Z 64(CX), K2, Z1
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z2
-	VMOVUPS.Z 64(CX), K2, Z3
-	MOVQ      (AX), DX
-	MOVQ      8(AX), CX
-	MOVQ      16(AX), BX
-	MOVQ      24(AX), SI
-	MOVQ      32(AX), DI
+	MOVQ       t+0(FP), AX
+	MOVQ       72(AX), CX
+	MOVQ       $-1, DX
+	SHLQ       CL, DX
+	NOTQ       DX
+	KMOVW      DX, K1
+	SHRQ       $0x10, DX
+	KMOVW      DX, K2
+	MOVQ       56(AX), CX
+	MOVQ       64(AX), DX
+	VMOVUPS.Z  (CX), K1, Z0
+	VMOVUPS.Z  64(CX), K2, Z1
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z2
+	VMOVUPS.Z  64(CX), K2, Z3
+	MOVQ       (AX), DX
+	MOVQ       8(AX), CX
+	MOVQ       16(AX), BX
+	MOVQ       24(AX), SI
+	MOVQ       32(AX), DI
+	MOVQ       40(AX), R8
+	MOVQ       48(AX), AX
+	MOVQ       R8, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       AX, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
 
 loop:
 	VMOVUPS      (SI), Z4
@@ -914,42 +1159,51 @@ loop:
 	ADDQ         $0x80, SI
 	DECQ         DI
 	JNZ          loop
-	MOVQ         40(AX), CX
-	MOVQ         48(AX), AX
-	VMOVUPS      Z0, K1, (CX)
-	VMOVUPS      Z1, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z2, K1, (CX)
-	VMOVUPS      Z3, K2, 64(CX)
+	VMOVUPS      Z0, K1, (R8)
+	VMOVUPS      Z1, K2, 64(R8)
+	ADDQ         AX, R8
+	VMOVUPS      Z2, K1, (R8)
+	VMOVUPS      Z3, K2, 64(R8)
 	VZEROUPPER
 	RET
 
 // func gemmTile512x3x2(t *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·gemmTile512x3x2(SB), NOSPLIT, $0-8
-	MOVQ      t+0(FP), AX
-	MOVQ      72(AX), CX
-	MOVQ      $-1, DX
-	SHLQ      CL, DX
-	NOTQ      DX
-	KMOVW     DX, K1
-	SHRQ      $0x10, DX
-	KMOVW     DX, K2
-	MOVQ      56(AX), CX
-	MOVQ      64(AX), DX
-	VMOVUPS.Z (CX), K1, Z0
-	VMOVUPS.Z 64(CX), K2, Z1
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z2
-	VMOVUPS.Z 64(CX), K2, Z3
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z4
-	VMOVUPS.Z 64(CX), K2, Z5
-	MOVQ      (AX), DX
-	MOVQ      8(AX), CX
-	MOVQ      16(AX), BX
-	MOVQ      24(AX), SI
-	MOVQ      32(AX), DI
+	MOVQ       t+0(FP), AX
+	MOVQ       72(AX), CX
+	MOVQ       $-1, DX
+	SHLQ       CL, DX
+	NOTQ       DX
+	KMOVW      DX, K1
+	SHRQ       $0x10, DX
+	KMOVW      DX, K2
+	MOVQ       56(AX), CX
+	MOVQ       64(AX), DX
+	VMOVUPS.Z  (CX), K1, Z0
+	VMOVUPS.Z  64(CX), K2, Z1
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z2
+	VMOVUPS.Z  64(CX), K2, Z3
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z4
+	VMOVUPS.Z  64(CX), K2, Z5
+	MOVQ       (AX), DX
+	MOVQ       8(AX), CX
+	MOVQ       16(AX), BX
+	MOVQ       24(AX), SI
+	MOVQ       32(AX), DI
+	MOVQ       40(AX), R8
+	MOVQ       48(AX), AX
+	MOVQ       R8, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       AX, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       AX, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
 
 loop:
 	VMOVUPS      (SI), Z6
@@ -967,49 +1221,61 @@ loop:
 	ADDQ         $0x80, SI
 	DECQ         DI
 	JNZ          loop
-	MOVQ         40(AX), CX
-	MOVQ         48(AX), AX
-	VMOVUPS      Z0, K1, (CX)
-	VMOVUPS      Z1, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z2, K1, (CX)
-	VMOVUPS      Z3, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z4, K1, (CX)
-	VMOVUPS      Z5, K2, 64(CX)
+	VMOVUPS      Z0, K1, (R8)
+	VMOVUPS      Z1, K2, 64(R8)
+	ADDQ         AX, R8
+	VMOVUPS      Z2, K1, (R8)
+	VMOVUPS      Z3, K2, 64(R8)
+	ADDQ         AX, R8
+	VMOVUPS      Z4, K1, (R8)
+	VMOVUPS      Z5, K2, 64(R8)
 	VZEROUPPER
 	RET
 
 // func gemmTile512x4x2(t *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·gemmTile512x4x2(SB), NOSPLIT, $0-8
-	MOVQ      t+0(FP), AX
-	MOVQ      72(AX), CX
-	MOVQ      $-1, DX
-	SHLQ      CL, DX
-	NOTQ      DX
-	KMOVW     DX, K1
-	SHRQ      $0x10, DX
-	KMOVW     DX, K2
-	MOVQ      56(AX), CX
-	MOVQ      64(AX), DX
-	VMOVUPS.Z (CX), K1, Z0
-	VMOVUPS.Z 64(CX), K2, Z1
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z2
-	VMOVUPS.Z 64(CX), K2, Z3
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z4
-	VMOVUPS.Z 64(CX), K2, Z5
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z6
-	VMOVUPS.Z 64(CX), K2, Z7
-	MOVQ      (AX), DX
-	MOVQ      8(AX), CX
-	LEAQ      (CX)(CX*2), BX
-	MOVQ      16(AX), SI
-	MOVQ      24(AX), DI
-	MOVQ      32(AX), R8
+	MOVQ       t+0(FP), AX
+	MOVQ       72(AX), CX
+	MOVQ       $-1, DX
+	SHLQ       CL, DX
+	NOTQ       DX
+	KMOVW      DX, K1
+	SHRQ       $0x10, DX
+	KMOVW      DX, K2
+	MOVQ       56(AX), CX
+	MOVQ       64(AX), DX
+	VMOVUPS.Z  (CX), K1, Z0
+	VMOVUPS.Z  64(CX), K2, Z1
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z2
+	VMOVUPS.Z  64(CX), K2, Z3
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z4
+	VMOVUPS.Z  64(CX), K2, Z5
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z6
+	VMOVUPS.Z  64(CX), K2, Z7
+	MOVQ       (AX), DX
+	MOVQ       8(AX), CX
+	LEAQ       (CX)(CX*2), BX
+	MOVQ       16(AX), SI
+	MOVQ       24(AX), DI
+	MOVQ       32(AX), R8
+	MOVQ       40(AX), R9
+	MOVQ       48(AX), AX
+	MOVQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       AX, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       AX, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       AX, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
 
 loop:
 	VMOVUPS      (DI), Z8
@@ -1030,56 +1296,71 @@ loop:
 	ADDQ         $0x80, DI
 	DECQ         R8
 	JNZ          loop
-	MOVQ         40(AX), CX
-	MOVQ         48(AX), AX
-	VMOVUPS      Z0, K1, (CX)
-	VMOVUPS      Z1, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z2, K1, (CX)
-	VMOVUPS      Z3, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z4, K1, (CX)
-	VMOVUPS      Z5, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z6, K1, (CX)
-	VMOVUPS      Z7, K2, 64(CX)
+	VMOVUPS      Z0, K1, (R9)
+	VMOVUPS      Z1, K2, 64(R9)
+	ADDQ         AX, R9
+	VMOVUPS      Z2, K1, (R9)
+	VMOVUPS      Z3, K2, 64(R9)
+	ADDQ         AX, R9
+	VMOVUPS      Z4, K1, (R9)
+	VMOVUPS      Z5, K2, 64(R9)
+	ADDQ         AX, R9
+	VMOVUPS      Z6, K1, (R9)
+	VMOVUPS      Z7, K2, 64(R9)
 	VZEROUPPER
 	RET
 
 // func gemmTile512x5x2(t *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·gemmTile512x5x2(SB), NOSPLIT, $0-8
-	MOVQ      t+0(FP), AX
-	MOVQ      72(AX), CX
-	MOVQ      $-1, DX
-	SHLQ      CL, DX
-	NOTQ      DX
-	KMOVW     DX, K1
-	SHRQ      $0x10, DX
-	KMOVW     DX, K2
-	MOVQ      56(AX), CX
-	MOVQ      64(AX), DX
-	VMOVUPS.Z (CX), K1, Z0
-	VMOVUPS.Z 64(CX), K2, Z1
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z2
-	VMOVUPS.Z 64(CX), K2, Z3
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z4
-	VMOVUPS.Z 64(CX), K2, Z5
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z6
-	VMOVUPS.Z 64(CX), K2, Z7
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z8
-	VMOVUPS.Z 64(CX), K2, Z9
-	MOVQ      (AX), DX
-	MOVQ      8(AX), CX
-	LEAQ      (CX)(CX*2), BX
-	LEAQ      (DX)(CX*4), SI
-	MOVQ      16(AX), DI
-	MOVQ      24(AX), R8
-	MOVQ      32(AX), R9
+	MOVQ       t+0(FP), AX
+	MOVQ       72(AX), CX
+	MOVQ       $-1, DX
+	SHLQ       CL, DX
+	NOTQ       DX
+	KMOVW      DX, K1
+	SHRQ       $0x10, DX
+	KMOVW      DX, K2
+	MOVQ       56(AX), CX
+	MOVQ       64(AX), DX
+	VMOVUPS.Z  (CX), K1, Z0
+	VMOVUPS.Z  64(CX), K2, Z1
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z2
+	VMOVUPS.Z  64(CX), K2, Z3
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z4
+	VMOVUPS.Z  64(CX), K2, Z5
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z6
+	VMOVUPS.Z  64(CX), K2, Z7
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z8
+	VMOVUPS.Z  64(CX), K2, Z9
+	MOVQ       (AX), DX
+	MOVQ       8(AX), CX
+	LEAQ       (CX)(CX*2), BX
+	LEAQ       (DX)(CX*4), SI
+	MOVQ       16(AX), DI
+	MOVQ       24(AX), R8
+	MOVQ       32(AX), R9
+	MOVQ       40(AX), R10
+	MOVQ       48(AX), AX
+	MOVQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
 
 loop:
 	VMOVUPS      (R8), Z10
@@ -1104,62 +1385,80 @@ loop:
 	ADDQ         $0x80, R8
 	DECQ         R9
 	JNZ          loop
-	MOVQ         40(AX), CX
-	MOVQ         48(AX), AX
-	VMOVUPS      Z0, K1, (CX)
-	VMOVUPS      Z1, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z2, K1, (CX)
-	VMOVUPS      Z3, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z4, K1, (CX)
-	VMOVUPS      Z5, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z6, K1, (CX)
-	VMOVUPS      Z7, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z8, K1, (CX)
-	VMOVUPS      Z9, K2, 64(CX)
+	VMOVUPS      Z0, K1, (R10)
+	VMOVUPS      Z1, K2, 64(R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z2, K1, (R10)
+	VMOVUPS      Z3, K2, 64(R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z4, K1, (R10)
+	VMOVUPS      Z5, K2, 64(R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z6, K1, (R10)
+	VMOVUPS      Z7, K2, 64(R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z8, K1, (R10)
+	VMOVUPS      Z9, K2, 64(R10)
 	VZEROUPPER
 	RET
 
 // func gemmTile512x6x2(t *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·gemmTile512x6x2(SB), NOSPLIT, $0-8
-	MOVQ      t+0(FP), AX
-	MOVQ      72(AX), CX
-	MOVQ      $-1, DX
-	SHLQ      CL, DX
-	NOTQ      DX
-	KMOVW     DX, K1
-	SHRQ      $0x10, DX
-	KMOVW     DX, K2
-	MOVQ      56(AX), CX
-	MOVQ      64(AX), DX
-	VMOVUPS.Z (CX), K1, Z0
-	VMOVUPS.Z 64(CX), K2, Z1
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z2
-	VMOVUPS.Z 64(CX), K2, Z3
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z4
-	VMOVUPS.Z 64(CX), K2, Z5
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z6
-	VMOVUPS.Z 64(CX), K2, Z7
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z8
-	VMOVUPS.Z 64(CX), K2, Z9
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z10
-	VMOVUPS.Z 64(CX), K2, Z11
-	MOVQ      (AX), DX
-	MOVQ      8(AX), CX
-	LEAQ      (CX)(CX*2), BX
-	LEAQ      (DX)(CX*4), SI
-	MOVQ      16(AX), DI
-	MOVQ      24(AX), R8
-	MOVQ      32(AX), R9
+	MOVQ       t+0(FP), AX
+	MOVQ       72(AX), CX
+	MOVQ       $-1, DX
+	SHLQ       CL, DX
+	NOTQ       DX
+	KMOVW      DX, K1
+	SHRQ       $0x10, DX
+	KMOVW      DX, K2
+	MOVQ       56(AX), CX
+	MOVQ       64(AX), DX
+	VMOVUPS.Z  (CX), K1, Z0
+	VMOVUPS.Z  64(CX), K2, Z1
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z2
+	VMOVUPS.Z  64(CX), K2, Z3
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z4
+	VMOVUPS.Z  64(CX), K2, Z5
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z6
+	VMOVUPS.Z  64(CX), K2, Z7
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z8
+	VMOVUPS.Z  64(CX), K2, Z9
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z10
+	VMOVUPS.Z  64(CX), K2, Z11
+	MOVQ       (AX), DX
+	MOVQ       8(AX), CX
+	LEAQ       (CX)(CX*2), BX
+	LEAQ       (DX)(CX*4), SI
+	MOVQ       16(AX), DI
+	MOVQ       24(AX), R8
+	MOVQ       32(AX), R9
+	MOVQ       40(AX), R10
+	MOVQ       48(AX), AX
+	MOVQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
 
 loop:
 	VMOVUPS      (R8), Z12
@@ -1187,68 +1486,89 @@ loop:
 	ADDQ         $0x80, R8
 	DECQ         R9
 	JNZ          loop
-	MOVQ         40(AX), CX
-	MOVQ         48(AX), AX
-	VMOVUPS      Z0, K1, (CX)
-	VMOVUPS      Z1, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z2, K1, (CX)
-	VMOVUPS      Z3, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z4, K1, (CX)
-	VMOVUPS      Z5, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z6, K1, (CX)
-	VMOVUPS      Z7, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z8, K1, (CX)
-	VMOVUPS      Z9, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z10, K1, (CX)
-	VMOVUPS      Z11, K2, 64(CX)
+	VMOVUPS      Z0, K1, (R10)
+	VMOVUPS      Z1, K2, 64(R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z2, K1, (R10)
+	VMOVUPS      Z3, K2, 64(R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z4, K1, (R10)
+	VMOVUPS      Z5, K2, 64(R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z6, K1, (R10)
+	VMOVUPS      Z7, K2, 64(R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z8, K1, (R10)
+	VMOVUPS      Z9, K2, 64(R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z10, K1, (R10)
+	VMOVUPS      Z11, K2, 64(R10)
 	VZEROUPPER
 	RET
 
 // func gemmTile512x7x2(t *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·gemmTile512x7x2(SB), NOSPLIT, $0-8
-	MOVQ      t+0(FP), AX
-	MOVQ      72(AX), CX
-	MOVQ      $-1, DX
-	SHLQ      CL, DX
-	NOTQ      DX
-	KMOVW     DX, K1
-	SHRQ      $0x10, DX
-	KMOVW     DX, K2
-	MOVQ      56(AX), CX
-	MOVQ      64(AX), DX
-	VMOVUPS.Z (CX), K1, Z0
-	VMOVUPS.Z 64(CX), K2, Z1
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z2
-	VMOVUPS.Z 64(CX), K2, Z3
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z4
-	VMOVUPS.Z 64(CX), K2, Z5
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z6
-	VMOVUPS.Z 64(CX), K2, Z7
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z8
-	VMOVUPS.Z 64(CX), K2, Z9
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z10
-	VMOVUPS.Z 64(CX), K2, Z11
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z12
-	VMOVUPS.Z 64(CX), K2, Z13
-	MOVQ      (AX), DX
-	MOVQ      8(AX), CX
-	LEAQ      (CX)(CX*2), BX
-	LEAQ      (DX)(CX*4), SI
-	MOVQ      16(AX), DI
-	MOVQ      24(AX), R8
-	MOVQ      32(AX), R9
+	MOVQ       t+0(FP), AX
+	MOVQ       72(AX), CX
+	MOVQ       $-1, DX
+	SHLQ       CL, DX
+	NOTQ       DX
+	KMOVW      DX, K1
+	SHRQ       $0x10, DX
+	KMOVW      DX, K2
+	MOVQ       56(AX), CX
+	MOVQ       64(AX), DX
+	VMOVUPS.Z  (CX), K1, Z0
+	VMOVUPS.Z  64(CX), K2, Z1
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z2
+	VMOVUPS.Z  64(CX), K2, Z3
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z4
+	VMOVUPS.Z  64(CX), K2, Z5
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z6
+	VMOVUPS.Z  64(CX), K2, Z7
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z8
+	VMOVUPS.Z  64(CX), K2, Z9
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z10
+	VMOVUPS.Z  64(CX), K2, Z11
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z12
+	VMOVUPS.Z  64(CX), K2, Z13
+	MOVQ       (AX), DX
+	MOVQ       8(AX), CX
+	LEAQ       (CX)(CX*2), BX
+	LEAQ       (DX)(CX*4), SI
+	MOVQ       16(AX), DI
+	MOVQ       24(AX), R8
+	MOVQ       32(AX), R9
+	MOVQ       40(AX), R10
+	MOVQ       48(AX), AX
+	MOVQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
 
 loop:
 	VMOVUPS      (R8), Z14
@@ -1279,74 +1599,98 @@ loop:
 	ADDQ         $0x80, R8
 	DECQ         R9
 	JNZ          loop
-	MOVQ         40(AX), CX
-	MOVQ         48(AX), AX
-	VMOVUPS      Z0, K1, (CX)
-	VMOVUPS      Z1, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z2, K1, (CX)
-	VMOVUPS      Z3, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z4, K1, (CX)
-	VMOVUPS      Z5, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z6, K1, (CX)
-	VMOVUPS      Z7, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z8, K1, (CX)
-	VMOVUPS      Z9, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z10, K1, (CX)
-	VMOVUPS      Z11, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z12, K1, (CX)
-	VMOVUPS      Z13, K2, 64(CX)
+	VMOVUPS      Z0, K1, (R10)
+	VMOVUPS      Z1, K2, 64(R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z2, K1, (R10)
+	VMOVUPS      Z3, K2, 64(R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z4, K1, (R10)
+	VMOVUPS      Z5, K2, 64(R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z6, K1, (R10)
+	VMOVUPS      Z7, K2, 64(R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z8, K1, (R10)
+	VMOVUPS      Z9, K2, 64(R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z10, K1, (R10)
+	VMOVUPS      Z11, K2, 64(R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z12, K1, (R10)
+	VMOVUPS      Z13, K2, 64(R10)
 	VZEROUPPER
 	RET
 
 // func gemmTile512x8x2(t *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·gemmTile512x8x2(SB), NOSPLIT, $0-8
-	MOVQ      t+0(FP), AX
-	MOVQ      72(AX), CX
-	MOVQ      $-1, DX
-	SHLQ      CL, DX
-	NOTQ      DX
-	KMOVW     DX, K1
-	SHRQ      $0x10, DX
-	KMOVW     DX, K2
-	MOVQ      56(AX), CX
-	MOVQ      64(AX), DX
-	VMOVUPS.Z (CX), K1, Z0
-	VMOVUPS.Z 64(CX), K2, Z1
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z2
-	VMOVUPS.Z 64(CX), K2, Z3
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z4
-	VMOVUPS.Z 64(CX), K2, Z5
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z6
-	VMOVUPS.Z 64(CX), K2, Z7
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z8
-	VMOVUPS.Z 64(CX), K2, Z9
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z10
-	VMOVUPS.Z 64(CX), K2, Z11
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z12
-	VMOVUPS.Z 64(CX), K2, Z13
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z14
-	VMOVUPS.Z 64(CX), K2, Z15
-	MOVQ      (AX), DX
-	MOVQ      8(AX), CX
-	LEAQ      (CX)(CX*2), BX
-	LEAQ      (DX)(CX*4), SI
-	MOVQ      16(AX), DI
-	MOVQ      24(AX), R8
-	MOVQ      32(AX), R9
+	MOVQ       t+0(FP), AX
+	MOVQ       72(AX), CX
+	MOVQ       $-1, DX
+	SHLQ       CL, DX
+	NOTQ       DX
+	KMOVW      DX, K1
+	SHRQ       $0x10, DX
+	KMOVW      DX, K2
+	MOVQ       56(AX), CX
+	MOVQ       64(AX), DX
+	VMOVUPS.Z  (CX), K1, Z0
+	VMOVUPS.Z  64(CX), K2, Z1
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z2
+	VMOVUPS.Z  64(CX), K2, Z3
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z4
+	VMOVUPS.Z  64(CX), K2, Z5
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z6
+	VMOVUPS.Z  64(CX), K2, Z7
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z8
+	VMOVUPS.Z  64(CX), K2, Z9
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z10
+	VMOVUPS.Z  64(CX), K2, Z11
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z12
+	VMOVUPS.Z  64(CX), K2, Z13
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z14
+	VMOVUPS.Z  64(CX), K2, Z15
+	MOVQ       (AX), DX
+	MOVQ       8(AX), CX
+	LEAQ       (CX)(CX*2), BX
+	LEAQ       (DX)(CX*4), SI
+	MOVQ       16(AX), DI
+	MOVQ       24(AX), R8
+	MOVQ       32(AX), R9
+	MOVQ       40(AX), R10
+	MOVQ       48(AX), AX
+	MOVQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
 
 loop:
 	VMOVUPS      (R8), Z16
@@ -1380,81 +1724,108 @@ loop:
 	ADDQ         $0x80, R8
 	DECQ         R9
 	JNZ          loop
-	MOVQ         40(AX), CX
-	MOVQ         48(AX), AX
-	VMOVUPS      Z0, K1, (CX)
-	VMOVUPS      Z1, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z2, K1, (CX)
-	VMOVUPS      Z3, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z4, K1, (CX)
-	VMOVUPS      Z5, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z6, K1, (CX)
-	VMOVUPS      Z7, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z8, K1, (CX)
-	VMOVUPS      Z9, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z10, K1, (CX)
-	VMOVUPS      Z11, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z12, K1, (CX)
-	VMOVUPS      Z13, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z14, K1, (CX)
-	VMOVUPS      Z15, K2, 64(CX)
+	VMOVUPS      Z0, K1, (R10)
+	VMOVUPS      Z1, K2, 64(R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z2, K1, (R10)
+	VMOVUPS      Z3, K2, 64(R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z4, K1, (R10)
+	VMOVUPS      Z5, K2, 64(R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z6, K1, (R10)
+	VMOVUPS      Z7, K2, 64(R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z8, K1, (R10)
+	VMOVUPS      Z9, K2, 64(R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z10, K1, (R10)
+	VMOVUPS      Z11, K2, 64(R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z12, K1, (R10)
+	VMOVUPS      Z13, K2, 64(R10)
+	ADDQ         AX, R10
+	VMOVUPS      Z14, K1, (R10)
+	VMOVUPS      Z15, K2, 64(R10)
 	VZEROUPPER
 	RET
 
 // func gemmTile512x9x2(t *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·gemmTile512x9x2(SB), NOSPLIT, $0-8
-	MOVQ      t+0(FP), AX
-	MOVQ      72(AX), CX
-	MOVQ      $-1, DX
-	SHLQ      CL, DX
-	NOTQ      DX
-	KMOVW     DX, K1
-	SHRQ      $0x10, DX
-	KMOVW     DX, K2
-	MOVQ      56(AX), CX
-	MOVQ      64(AX), DX
-	VMOVUPS.Z (CX), K1, Z0
-	VMOVUPS.Z 64(CX), K2, Z1
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z2
-	VMOVUPS.Z 64(CX), K2, Z3
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z4
-	VMOVUPS.Z 64(CX), K2, Z5
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z6
-	VMOVUPS.Z 64(CX), K2, Z7
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z8
-	VMOVUPS.Z 64(CX), K2, Z9
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z10
-	VMOVUPS.Z 64(CX), K2, Z11
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z12
-	VMOVUPS.Z 64(CX), K2, Z13
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z14
-	VMOVUPS.Z 64(CX), K2, Z15
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z16
-	VMOVUPS.Z 64(CX), K2, Z17
-	MOVQ      (AX), DX
-	MOVQ      8(AX), CX
-	LEAQ      (CX)(CX*2), BX
-	LEAQ      (DX)(CX*4), SI
-	LEAQ      (SI)(CX*4), DI
-	MOVQ      16(AX), R8
-	MOVQ      24(AX), R9
-	MOVQ      32(AX), R10
+	MOVQ       t+0(FP), AX
+	MOVQ       72(AX), CX
+	MOVQ       $-1, DX
+	SHLQ       CL, DX
+	NOTQ       DX
+	KMOVW      DX, K1
+	SHRQ       $0x10, DX
+	KMOVW      DX, K2
+	MOVQ       56(AX), CX
+	MOVQ       64(AX), DX
+	VMOVUPS.Z  (CX), K1, Z0
+	VMOVUPS.Z  64(CX), K2, Z1
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z2
+	VMOVUPS.Z  64(CX), K2, Z3
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z4
+	VMOVUPS.Z  64(CX), K2, Z5
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z6
+	VMOVUPS.Z  64(CX), K2, Z7
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z8
+	VMOVUPS.Z  64(CX), K2, Z9
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z10
+	VMOVUPS.Z  64(CX), K2, Z11
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z12
+	VMOVUPS.Z  64(CX), K2, Z13
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z14
+	VMOVUPS.Z  64(CX), K2, Z15
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z16
+	VMOVUPS.Z  64(CX), K2, Z17
+	MOVQ       (AX), DX
+	MOVQ       8(AX), CX
+	LEAQ       (CX)(CX*2), BX
+	LEAQ       (DX)(CX*4), SI
+	LEAQ       (SI)(CX*4), DI
+	MOVQ       16(AX), R8
+	MOVQ       24(AX), R9
+	MOVQ       32(AX), R10
+	MOVQ       40(AX), R11
+	MOVQ       48(AX), AX
+	MOVQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
 
 loop:
 	VMOVUPS      (R9), Z18
@@ -1492,87 +1863,117 @@ loop:
 	ADDQ         $0x80, R9
 	DECQ         R10
 	JNZ          loop
-	MOVQ         40(AX), CX
-	MOVQ         48(AX), AX
-	VMOVUPS      Z0, K1, (CX)
-	VMOVUPS      Z1, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z2, K1, (CX)
-	VMOVUPS      Z3, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z4, K1, (CX)
-	VMOVUPS      Z5, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z6, K1, (CX)
-	VMOVUPS      Z7, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z8, K1, (CX)
-	VMOVUPS      Z9, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z10, K1, (CX)
-	VMOVUPS      Z11, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z12, K1, (CX)
-	VMOVUPS      Z13, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z14, K1, (CX)
-	VMOVUPS      Z15, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z16, K1, (CX)
-	VMOVUPS      Z17, K2, 64(CX)
+	VMOVUPS      Z0, K1, (R11)
+	VMOVUPS      Z1, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z2, K1, (R11)
+	VMOVUPS      Z3, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z4, K1, (R11)
+	VMOVUPS      Z5, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z6, K1, (R11)
+	VMOVUPS      Z7, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z8, K1, (R11)
+	VMOVUPS      Z9, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z10, K1, (R11)
+	VMOVUPS      Z11, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z12, K1, (R11)
+	VMOVUPS      Z13, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z14, K1, (R11)
+	VMOVUPS      Z15, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z16, K1, (R11)
+	VMOVUPS      Z17, K2, 64(R11)
 	VZEROUPPER
 	RET
 
 // func gemmTile512x10x2(t *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·gemmTile512x10x2(SB), NOSPLIT, $0-8
-	MOVQ      t+0(FP), AX
-	MOVQ      72(AX), CX
-	MOVQ      $-1, DX
-	SHLQ      CL, DX
-	NOTQ      DX
-	KMOVW     DX, K1
-	SHRQ      $0x10, DX
-	KMOVW     DX, K2
-	MOVQ      56(AX), CX
-	MOVQ      64(AX), DX
-	VMOVUPS.Z (CX), K1, Z0
-	VMOVUPS.Z 64(CX), K2, Z1
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z2
-	VMOVUPS.Z 64(CX), K2, Z3
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z4
-	VMOVUPS.Z 64(CX), K2, Z5
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z6
-	VMOVUPS.Z 64(CX), K2, Z7
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z8
-	VMOVUPS.Z 64(CX), K2, Z9
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z10
-	VMOVUPS.Z 64(CX), K2, Z11
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z12
-	VMOVUPS.Z 64(CX), K2, Z13
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z14
-	VMOVUPS.Z 64(CX), K2, Z15
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z16
-	VMOVUPS.Z 64(CX), K2, Z17
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z18
-	VMOVUPS.Z 64(CX), K2, Z19
-	MOVQ      (AX), DX
-	MOVQ      8(AX), CX
-	LEAQ      (CX)(CX*2), BX
-	LEAQ      (DX)(CX*4), SI
-	LEAQ      (SI)(CX*4), DI
-	MOVQ      16(AX), R8
-	MOVQ      24(AX), R9
-	MOVQ      32(AX), R10
+	MOVQ       t+0(FP), AX
+	MOVQ       72(AX), CX
+	MOVQ       $-1, DX
+	SHLQ       CL, DX
+	NOTQ       DX
+	KMOVW      DX, K1
+	SHRQ       $0x10, DX
+	KMOVW      DX, K2
+	MOVQ       56(AX), CX
+	MOVQ       64(AX), DX
+	VMOVUPS.Z  (CX), K1, Z0
+	VMOVUPS.Z  64(CX), K2, Z1
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z2
+	VMOVUPS.Z  64(CX), K2, Z3
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z4
+	VMOVUPS.Z  64(CX), K2, Z5
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z6
+	VMOVUPS.Z  64(CX), K2, Z7
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z8
+	VMOVUPS.Z  64(CX), K2, Z9
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z10
+	VMOVUPS.Z  64(CX), K2, Z11
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z12
+	VMOVUPS.Z  64(CX), K2, Z13
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z14
+	VMOVUPS.Z  64(CX), K2, Z15
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z16
+	VMOVUPS.Z  64(CX), K2, Z17
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z18
+	VMOVUPS.Z  64(CX), K2, Z19
+	MOVQ       (AX), DX
+	MOVQ       8(AX), CX
+	LEAQ       (CX)(CX*2), BX
+	LEAQ       (DX)(CX*4), SI
+	LEAQ       (SI)(CX*4), DI
+	MOVQ       16(AX), R8
+	MOVQ       24(AX), R9
+	MOVQ       32(AX), R10
+	MOVQ       40(AX), R11
+	MOVQ       48(AX), AX
+	MOVQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
 
 loop:
 	VMOVUPS      (R9), Z20
@@ -1613,93 +2014,126 @@ loop:
 	ADDQ         $0x80, R9
 	DECQ         R10
 	JNZ          loop
-	MOVQ         40(AX), CX
-	MOVQ         48(AX), AX
-	VMOVUPS      Z0, K1, (CX)
-	VMOVUPS      Z1, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z2, K1, (CX)
-	VMOVUPS      Z3, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z4, K1, (CX)
-	VMOVUPS      Z5, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z6, K1, (CX)
-	VMOVUPS      Z7, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z8, K1, (CX)
-	VMOVUPS      Z9, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z10, K1, (CX)
-	VMOVUPS      Z11, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z12, K1, (CX)
-	VMOVUPS      Z13, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z14, K1, (CX)
-	VMOVUPS      Z15, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z16, K1, (CX)
-	VMOVUPS      Z17, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z18, K1, (CX)
-	VMOVUPS      Z19, K2, 64(CX)
+	VMOVUPS      Z0, K1, (R11)
+	VMOVUPS      Z1, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z2, K1, (R11)
+	VMOVUPS      Z3, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z4, K1, (R11)
+	VMOVUPS      Z5, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z6, K1, (R11)
+	VMOVUPS      Z7, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z8, K1, (R11)
+	VMOVUPS      Z9, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z10, K1, (R11)
+	VMOVUPS      Z11, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z12, K1, (R11)
+	VMOVUPS      Z13, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z14, K1, (R11)
+	VMOVUPS      Z15, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z16, K1, (R11)
+	VMOVUPS      Z17, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z18, K1, (R11)
+	VMOVUPS      Z19, K2, 64(R11)
 	VZEROUPPER
 	RET
 
 // func gemmTile512x11x2(t *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·gemmTile512x11x2(SB), NOSPLIT, $0-8
-	MOVQ      t+0(FP), AX
-	MOVQ      72(AX), CX
-	MOVQ      $-1, DX
-	SHLQ      CL, DX
-	NOTQ      DX
-	KMOVW     DX, K1
-	SHRQ      $0x10, DX
-	KMOVW     DX, K2
-	MOVQ      56(AX), CX
-	MOVQ      64(AX), DX
-	VMOVUPS.Z (CX), K1, Z0
-	VMOVUPS.Z 64(CX), K2, Z1
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z2
-	VMOVUPS.Z 64(CX), K2, Z3
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z4
-	VMOVUPS.Z 64(CX), K2, Z5
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z6
-	VMOVUPS.Z 64(CX), K2, Z7
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z8
-	VMOVUPS.Z 64(CX), K2, Z9
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z10
-	VMOVUPS.Z 64(CX), K2, Z11
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z12
-	VMOVUPS.Z 64(CX), K2, Z13
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z14
-	VMOVUPS.Z 64(CX), K2, Z15
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z16
-	VMOVUPS.Z 64(CX), K2, Z17
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z18
-	VMOVUPS.Z 64(CX), K2, Z19
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z20
-	VMOVUPS.Z 64(CX), K2, Z21
-	MOVQ      (AX), DX
-	MOVQ      8(AX), CX
-	LEAQ      (CX)(CX*2), BX
-	LEAQ      (DX)(CX*4), SI
-	LEAQ      (SI)(CX*4), DI
-	MOVQ      16(AX), R8
-	MOVQ      24(AX), R9
-	MOVQ      32(AX), R10
+	MOVQ       t+0(FP), AX
+	MOVQ       72(AX), CX
+	MOVQ       $-1, DX
+	SHLQ       CL, DX
+	NOTQ       DX
+	KMOVW      DX, K1
+	SHRQ       $0x10, DX
+	KMOVW      DX, K2
+	MOVQ       56(AX), CX
+	MOVQ       64(AX), DX
+	VMOVUPS.Z  (CX), K1, Z0
+	VMOVUPS.Z  64(CX), K2, Z1
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z2
+	VMOVUPS.Z  64(CX), K2, Z3
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z4
+	VMOVUPS.Z  64(CX), K2, Z5
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z6
+	VMOVUPS.Z  64(CX), K2, Z7
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z8
+	VMOVUPS.Z  64(CX), K2, Z9
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z10
+	VMOVUPS.Z  64(CX), K2, Z11
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z12
+	VMOVUPS.Z  64(CX), K2, Z13
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z14
+	VMOVUPS.Z  64(CX), K2, Z15
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z16
+	VMOVUPS.Z  64(CX), K2, Z17
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z18
+	VMOVUPS.Z  64(CX), K2, Z19
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z20
+	VMOVUPS.Z  64(CX), K2, Z21
+	MOVQ       (AX), DX
+	MOVQ       8(AX), CX
+	LEAQ       (CX)(CX*2), BX
+	LEAQ       (DX)(CX*4), SI
+	LEAQ       (SI)(CX*4), DI
+	MOVQ       16(AX), R8
+	MOVQ       24(AX), R9
+	MOVQ       32(AX), R10
+	MOVQ       40(AX), R11
+	MOVQ       48(AX), AX
+	MOVQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
 
 loop:
 	VMOVUPS      (R9), Z22
@@ -1743,99 +2177,135 @@ loop:
 	ADDQ         $0x80, R9
 	DECQ         R10
 	JNZ          loop
-	MOVQ         40(AX), CX
-	MOVQ         48(AX), AX
-	VMOVUPS      Z0, K1, (CX)
-	VMOVUPS      Z1, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z2, K1, (CX)
-	VMOVUPS      Z3, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z4, K1, (CX)
-	VMOVUPS      Z5, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z6, K1, (CX)
-	VMOVUPS      Z7, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z8, K1, (CX)
-	VMOVUPS      Z9, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z10, K1, (CX)
-	VMOVUPS      Z11, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z12, K1, (CX)
-	VMOVUPS      Z13, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z14, K1, (CX)
-	VMOVUPS      Z15, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z16, K1, (CX)
-	VMOVUPS      Z17, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z18, K1, (CX)
-	VMOVUPS      Z19, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z20, K1, (CX)
-	VMOVUPS      Z21, K2, 64(CX)
+	VMOVUPS      Z0, K1, (R11)
+	VMOVUPS      Z1, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z2, K1, (R11)
+	VMOVUPS      Z3, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z4, K1, (R11)
+	VMOVUPS      Z5, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z6, K1, (R11)
+	VMOVUPS      Z7, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z8, K1, (R11)
+	VMOVUPS      Z9, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z10, K1, (R11)
+	VMOVUPS      Z11, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z12, K1, (R11)
+	VMOVUPS      Z13, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z14, K1, (R11)
+	VMOVUPS      Z15, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z16, K1, (R11)
+	VMOVUPS      Z17, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z18, K1, (R11)
+	VMOVUPS      Z19, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z20, K1, (R11)
+	VMOVUPS      Z21, K2, 64(R11)
 	VZEROUPPER
 	RET
 
 // func gemmTile512x12x2(t *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·gemmTile512x12x2(SB), NOSPLIT, $0-8
-	MOVQ      t+0(FP), AX
-	MOVQ      72(AX), CX
-	MOVQ      $-1, DX
-	SHLQ      CL, DX
-	NOTQ      DX
-	KMOVW     DX, K1
-	SHRQ      $0x10, DX
-	KMOVW     DX, K2
-	MOVQ      56(AX), CX
-	MOVQ      64(AX), DX
-	VMOVUPS.Z (CX), K1, Z0
-	VMOVUPS.Z 64(CX), K2, Z1
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z2
-	VMOVUPS.Z 64(CX), K2, Z3
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z4
-	VMOVUPS.Z 64(CX), K2, Z5
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z6
-	VMOVUPS.Z 64(CX), K2, Z7
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z8
-	VMOVUPS.Z 64(CX), K2, Z9
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z10
-	VMOVUPS.Z 64(CX), K2, Z11
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z12
-	VMOVUPS.Z 64(CX), K2, Z13
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z14
-	VMOVUPS.Z 64(CX), K2, Z15
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z16
-	VMOVUPS.Z 64(CX), K2, Z17
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z18
-	VMOVUPS.Z 64(CX), K2, Z19
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z20
-	VMOVUPS.Z 64(CX), K2, Z21
-	ADDQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z22
-	VMOVUPS.Z 64(CX), K2, Z23
-	MOVQ      (AX), DX
-	MOVQ      8(AX), CX
-	LEAQ      (CX)(CX*2), BX
-	LEAQ      (DX)(CX*4), SI
-	LEAQ      (SI)(CX*4), DI
-	MOVQ      16(AX), R8
-	MOVQ      24(AX), R9
-	MOVQ      32(AX), R10
+	MOVQ       t+0(FP), AX
+	MOVQ       72(AX), CX
+	MOVQ       $-1, DX
+	SHLQ       CL, DX
+	NOTQ       DX
+	KMOVW      DX, K1
+	SHRQ       $0x10, DX
+	KMOVW      DX, K2
+	MOVQ       56(AX), CX
+	MOVQ       64(AX), DX
+	VMOVUPS.Z  (CX), K1, Z0
+	VMOVUPS.Z  64(CX), K2, Z1
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z2
+	VMOVUPS.Z  64(CX), K2, Z3
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z4
+	VMOVUPS.Z  64(CX), K2, Z5
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z6
+	VMOVUPS.Z  64(CX), K2, Z7
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z8
+	VMOVUPS.Z  64(CX), K2, Z9
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z10
+	VMOVUPS.Z  64(CX), K2, Z11
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z12
+	VMOVUPS.Z  64(CX), K2, Z13
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z14
+	VMOVUPS.Z  64(CX), K2, Z15
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z16
+	VMOVUPS.Z  64(CX), K2, Z17
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z18
+	VMOVUPS.Z  64(CX), K2, Z19
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z20
+	VMOVUPS.Z  64(CX), K2, Z21
+	ADDQ       DX, CX
+	VMOVUPS.Z  (CX), K1, Z22
+	VMOVUPS.Z  64(CX), K2, Z23
+	MOVQ       (AX), DX
+	MOVQ       8(AX), CX
+	LEAQ       (CX)(CX*2), BX
+	LEAQ       (DX)(CX*4), SI
+	LEAQ       (SI)(CX*4), DI
+	MOVQ       16(AX), R8
+	MOVQ       24(AX), R9
+	MOVQ       32(AX), R10
+	MOVQ       40(AX), R11
+	MOVQ       48(AX), AX
+	MOVQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
 
 loop:
 	VMOVUPS      (R9), Z24
@@ -1882,48 +2352,46 @@ loop:
 	ADDQ         $0x80, R9
 	DECQ         R10
 	JNZ          loop
-	MOVQ         40(AX), CX
-	MOVQ         48(AX), AX
-	VMOVUPS      Z0, K1, (CX)
-	VMOVUPS      Z1, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z2, K1, (CX)
-	VMOVUPS      Z3, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z4, K1, (CX)
-	VMOVUPS      Z5, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z6, K1, (CX)
-	VMOVUPS      Z7, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z8, K1, (CX)
-	VMOVUPS      Z9, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z10, K1, (CX)
-	VMOVUPS      Z11, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z12, K1, (CX)
-	VMOVUPS      Z13, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z14, K1, (CX)
-	VMOVUPS      Z15, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z16, K1, (CX)
-	VMOVUPS      Z17, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z18, K1, (CX)
-	VMOVUPS      Z19, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z20, K1, (CX)
-	VMOVUPS      Z21, K2, 64(CX)
-	ADDQ         AX, CX
-	VMOVUPS      Z22, K1, (CX)
-	VMOVUPS      Z23, K2, 64(CX)
+	VMOVUPS      Z0, K1, (R11)
+	VMOVUPS      Z1, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z2, K1, (R11)
+	VMOVUPS      Z3, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z4, K1, (R11)
+	VMOVUPS      Z5, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z6, K1, (R11)
+	VMOVUPS      Z7, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z8, K1, (R11)
+	VMOVUPS      Z9, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z10, K1, (R11)
+	VMOVUPS      Z11, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z12, K1, (R11)
+	VMOVUPS      Z13, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z14, K1, (R11)
+	VMOVUPS      Z15, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z16, K1, (R11)
+	VMOVUPS      Z17, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z18, K1, (R11)
+	VMOVUPS      Z19, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z20, K1, (R11)
+	VMOVUPS      Z21, K2, 64(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Z22, K1, (R11)
+	VMOVUPS      Z23, K2, 64(R11)
 	VZEROUPPER
 	RET
 
 // func gemmTile256x1x1(t *byte)
-// Requires: AVX, CMOV, FMA3
+// Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·gemmTile256x1x1(SB), NOSPLIT, $0-8
 	MOVQ    t+0(FP), AX
 	MOVQ    72(AX), CX
@@ -1945,11 +2413,16 @@ maskedInit:
 	VMASKMOVPS (DX), Y1, Y0
 
 start:
-	MOVQ (AX), BX
-	MOVQ 8(AX), DX
-	MOVQ 16(AX), DX
-	MOVQ 24(AX), SI
-	MOVQ 32(AX), DI
+	MOVQ       (AX), BX
+	MOVQ       8(AX), DX
+	MOVQ       16(AX), DX
+	MOVQ       24(AX), SI
+	MOVQ       32(AX), DI
+	MOVQ       40(AX), R8
+	MOVQ       48(AX), AX
+	MOVQ       R8, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
 
 loop:
 	VMOVUPS      (SI), Y1
@@ -1959,22 +2432,20 @@ loop:
 	ADDQ         $0x40, SI
 	DECQ         DI
 	JNZ          loop
-	MOVQ         40(AX), DX
-	MOVQ         48(AX), AX
 	CMPQ         CX, $0x08
 	JNE          maskedStore
-	VMOVUPS      Y0, (DX)
+	VMOVUPS      Y0, (R8)
 	VZEROUPPER
 	RET
 
 maskedStore:
 	LEAQ       maskTable<>+0(SB), AX
-	XORQ       BX, BX
+	XORQ       DX, DX
 	SUBQ       $0x00, CX
-	CMOVQLT    BX, CX
+	CMOVQLT    DX, CX
 	NEGQ       CX
 	VMOVDQU    64(AX)(CX*4), Y1
-	VMASKMOVPS Y0, Y1, (DX)
+	VMASKMOVPS Y0, Y1, (R8)
 	VZEROUPPER
 	RET
 
@@ -2013,7 +2484,7 @@ DATA maskTable<>+124(SB)/4, $0x00000000
 GLOBL maskTable<>(SB), RODATA|NOPTR, $128
 
 // func gemmTile256x2x1(t *byte)
-// Requires: AVX, CMOV, FMA3
+// Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·gemmTile256x2x1(SB), NOSPLIT, $0-8
 	MOVQ    t+0(FP), AX
 	MOVQ    72(AX), CX
@@ -2039,11 +2510,19 @@ maskedInit:
 	VMASKMOVPS (DX), Y2, Y1
 
 start:
-	MOVQ (AX), BX
-	MOVQ 8(AX), DX
-	MOVQ 16(AX), SI
-	MOVQ 24(AX), DI
-	MOVQ 32(AX), R8
+	MOVQ       (AX), BX
+	MOVQ       8(AX), DX
+	MOVQ       16(AX), SI
+	MOVQ       24(AX), DI
+	MOVQ       32(AX), R8
+	MOVQ       40(AX), R9
+	MOVQ       48(AX), AX
+	MOVQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       AX, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
 
 loop:
 	VMOVUPS      (DI), Y2
@@ -2055,31 +2534,29 @@ loop:
 	ADDQ         $0x40, DI
 	DECQ         R8
 	JNZ          loop
-	MOVQ         40(AX), DX
-	MOVQ         48(AX), AX
 	CMPQ         CX, $0x08
 	JNE          maskedStore
-	VMOVUPS      Y0, (DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y1, (DX)
+	VMOVUPS      Y0, (R9)
+	ADDQ         AX, R9
+	VMOVUPS      Y1, (R9)
 	VZEROUPPER
 	RET
 
 maskedStore:
-	LEAQ       maskTable<>+0(SB), BX
-	XORQ       SI, SI
+	LEAQ       maskTable<>+0(SB), DX
+	XORQ       BX, BX
 	SUBQ       $0x00, CX
-	CMOVQLT    SI, CX
+	CMOVQLT    BX, CX
 	NEGQ       CX
-	VMOVDQU    64(BX)(CX*4), Y2
-	VMASKMOVPS Y0, Y2, (DX)
-	ADDQ       AX, DX
-	VMASKMOVPS Y1, Y2, (DX)
+	VMOVDQU    64(DX)(CX*4), Y2
+	VMASKMOVPS Y0, Y2, (R9)
+	ADDQ       AX, R9
+	VMASKMOVPS Y1, Y2, (R9)
 	VZEROUPPER
 	RET
 
 // func gemmTile256x3x1(t *byte)
-// Requires: AVX, CMOV, FMA3
+// Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·gemmTile256x3x1(SB), NOSPLIT, $0-8
 	MOVQ    t+0(FP), AX
 	MOVQ    72(AX), CX
@@ -2109,11 +2586,22 @@ maskedInit:
 	VMASKMOVPS (DX), Y3, Y2
 
 start:
-	MOVQ (AX), BX
-	MOVQ 8(AX), DX
-	MOVQ 16(AX), SI
-	MOVQ 24(AX), DI
-	MOVQ 32(AX), R8
+	MOVQ       (AX), BX
+	MOVQ       8(AX), DX
+	MOVQ       16(AX), SI
+	MOVQ       24(AX), DI
+	MOVQ       32(AX), R8
+	MOVQ       40(AX), R9
+	MOVQ       48(AX), AX
+	MOVQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       AX, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       AX, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
 
 loop:
 	VMOVUPS      (DI), Y3
@@ -2127,35 +2615,33 @@ loop:
 	ADDQ         $0x40, DI
 	DECQ         R8
 	JNZ          loop
-	MOVQ         40(AX), DX
-	MOVQ         48(AX), AX
 	CMPQ         CX, $0x08
 	JNE          maskedStore
-	VMOVUPS      Y0, (DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y1, (DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y2, (DX)
+	VMOVUPS      Y0, (R9)
+	ADDQ         AX, R9
+	VMOVUPS      Y1, (R9)
+	ADDQ         AX, R9
+	VMOVUPS      Y2, (R9)
 	VZEROUPPER
 	RET
 
 maskedStore:
-	LEAQ       maskTable<>+0(SB), BX
-	XORQ       SI, SI
+	LEAQ       maskTable<>+0(SB), DX
+	XORQ       BX, BX
 	SUBQ       $0x00, CX
-	CMOVQLT    SI, CX
+	CMOVQLT    BX, CX
 	NEGQ       CX
-	VMOVDQU    64(BX)(CX*4), Y3
-	VMASKMOVPS Y0, Y3, (DX)
-	ADDQ       AX, DX
-	VMASKMOVPS Y1, Y3, (DX)
-	ADDQ       AX, DX
-	VMASKMOVPS Y2, Y3, (DX)
+	VMOVDQU    64(DX)(CX*4), Y3
+	VMASKMOVPS Y0, Y3, (R9)
+	ADDQ       AX, R9
+	VMASKMOVPS Y1, Y3, (R9)
+	ADDQ       AX, R9
+	VMASKMOVPS Y2, Y3, (R9)
 	VZEROUPPER
 	RET
 
 // func gemmTile256x4x1(t *byte)
-// Requires: AVX, CMOV, FMA3
+// Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·gemmTile256x4x1(SB), NOSPLIT, $0-8
 	MOVQ    t+0(FP), AX
 	MOVQ    72(AX), CX
@@ -2189,12 +2675,26 @@ maskedInit:
 	VMASKMOVPS (DX), Y4, Y3
 
 start:
-	MOVQ (AX), BX
-	MOVQ 8(AX), DX
-	LEAQ (DX)(DX*2), SI
-	MOVQ 16(AX), DI
-	MOVQ 24(AX), R8
-	MOVQ 32(AX), R9
+	MOVQ       (AX), BX
+	MOVQ       8(AX), DX
+	LEAQ       (DX)(DX*2), SI
+	MOVQ       16(AX), DI
+	MOVQ       24(AX), R8
+	MOVQ       32(AX), R9
+	MOVQ       40(AX), R10
+	MOVQ       48(AX), AX
+	MOVQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
 
 loop:
 	VMOVUPS      (R8), Y4
@@ -2210,39 +2710,37 @@ loop:
 	ADDQ         $0x40, R8
 	DECQ         R9
 	JNZ          loop
-	MOVQ         40(AX), DX
-	MOVQ         48(AX), AX
 	CMPQ         CX, $0x08
 	JNE          maskedStore
-	VMOVUPS      Y0, (DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y1, (DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y2, (DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y3, (DX)
+	VMOVUPS      Y0, (R10)
+	ADDQ         AX, R10
+	VMOVUPS      Y1, (R10)
+	ADDQ         AX, R10
+	VMOVUPS      Y2, (R10)
+	ADDQ         AX, R10
+	VMOVUPS      Y3, (R10)
 	VZEROUPPER
 	RET
 
 maskedStore:
-	LEAQ       maskTable<>+0(SB), BX
-	XORQ       SI, SI
+	LEAQ       maskTable<>+0(SB), DX
+	XORQ       BX, BX
 	SUBQ       $0x00, CX
-	CMOVQLT    SI, CX
+	CMOVQLT    BX, CX
 	NEGQ       CX
-	VMOVDQU    64(BX)(CX*4), Y4
-	VMASKMOVPS Y0, Y4, (DX)
-	ADDQ       AX, DX
-	VMASKMOVPS Y1, Y4, (DX)
-	ADDQ       AX, DX
-	VMASKMOVPS Y2, Y4, (DX)
-	ADDQ       AX, DX
-	VMASKMOVPS Y3, Y4, (DX)
+	VMOVDQU    64(DX)(CX*4), Y4
+	VMASKMOVPS Y0, Y4, (R10)
+	ADDQ       AX, R10
+	VMASKMOVPS Y1, Y4, (R10)
+	ADDQ       AX, R10
+	VMASKMOVPS Y2, Y4, (R10)
+	ADDQ       AX, R10
+	VMASKMOVPS Y3, Y4, (R10)
 	VZEROUPPER
 	RET
 
 // func gemmTile256x5x1(t *byte)
-// Requires: AVX, CMOV, FMA3
+// Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·gemmTile256x5x1(SB), NOSPLIT, $0-8
 	MOVQ    t+0(FP), AX
 	MOVQ    72(AX), CX
@@ -2280,13 +2778,30 @@ maskedInit:
 	VMASKMOVPS (DX), Y5, Y4
 
 start:
-	MOVQ (AX), BX
-	MOVQ 8(AX), DX
-	LEAQ (DX)(DX*2), SI
-	LEAQ (BX)(DX*4), DI
-	MOVQ 16(AX), R8
-	MOVQ 24(AX), R9
-	MOVQ 32(AX), R10
+	MOVQ       (AX), BX
+	MOVQ       8(AX), DX
+	LEAQ       (DX)(DX*2), SI
+	LEAQ       (BX)(DX*4), DI
+	MOVQ       16(AX), R8
+	MOVQ       24(AX), R9
+	MOVQ       32(AX), R10
+	MOVQ       40(AX), R11
+	MOVQ       48(AX), AX
+	MOVQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
 
 loop:
 	VMOVUPS      (R9), Y5
@@ -2305,43 +2820,41 @@ loop:
 	ADDQ         $0x40, R9
 	DECQ         R10
 	JNZ          loop
-	MOVQ         40(AX), DX
-	MOVQ         48(AX), AX
 	CMPQ         CX, $0x08
 	JNE          maskedStore
-	VMOVUPS      Y0, (DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y1, (DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y2, (DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y3, (DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y4, (DX)
+	VMOVUPS      Y0, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Y1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Y2, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Y3, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Y4, (R11)
 	VZEROUPPER
 	RET
 
 maskedStore:
-	LEAQ       maskTable<>+0(SB), BX
-	XORQ       SI, SI
+	LEAQ       maskTable<>+0(SB), DX
+	XORQ       BX, BX
 	SUBQ       $0x00, CX
-	CMOVQLT    SI, CX
+	CMOVQLT    BX, CX
 	NEGQ       CX
-	VMOVDQU    64(BX)(CX*4), Y5
-	VMASKMOVPS Y0, Y5, (DX)
-	ADDQ       AX, DX
-	VMASKMOVPS Y1, Y5, (DX)
-	ADDQ       AX, DX
-	VMASKMOVPS Y2, Y5, (DX)
-	ADDQ       AX, DX
-	VMASKMOVPS Y3, Y5, (DX)
-	ADDQ       AX, DX
-	VMASKMOVPS Y4, Y5, (DX)
+	VMOVDQU    64(DX)(CX*4), Y5
+	VMASKMOVPS Y0, Y5, (R11)
+	ADDQ       AX, R11
+	VMASKMOVPS Y1, Y5, (R11)
+	ADDQ       AX, R11
+	VMASKMOVPS Y2, Y5, (R11)
+	ADDQ       AX, R11
+	VMASKMOVPS Y3, Y5, (R11)
+	ADDQ       AX, R11
+	VMASKMOVPS Y4, Y5, (R11)
 	VZEROUPPER
 	RET
 
 // func gemmTile256x6x1(t *byte)
-// Requires: AVX, CMOV, FMA3
+// Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·gemmTile256x6x1(SB), NOSPLIT, $0-8
 	MOVQ    t+0(FP), AX
 	MOVQ    72(AX), CX
@@ -2383,13 +2896,33 @@ maskedInit:
 	VMASKMOVPS (DX), Y6, Y5
 
 start:
-	MOVQ (AX), BX
-	MOVQ 8(AX), DX
-	LEAQ (DX)(DX*2), SI
-	LEAQ (BX)(DX*4), DI
-	MOVQ 16(AX), R8
-	MOVQ 24(AX), R9
-	MOVQ 32(AX), R10
+	MOVQ       (AX), BX
+	MOVQ       8(AX), DX
+	LEAQ       (DX)(DX*2), SI
+	LEAQ       (BX)(DX*4), DI
+	MOVQ       16(AX), R8
+	MOVQ       24(AX), R9
+	MOVQ       32(AX), R10
+	MOVQ       40(AX), R11
+	MOVQ       48(AX), AX
+	MOVQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
 
 loop:
 	VMOVUPS      (R9), Y6
@@ -2410,47 +2943,45 @@ loop:
 	ADDQ         $0x40, R9
 	DECQ         R10
 	JNZ          loop
-	MOVQ         40(AX), DX
-	MOVQ         48(AX), AX
 	CMPQ         CX, $0x08
 	JNE          maskedStore
-	VMOVUPS      Y0, (DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y1, (DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y2, (DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y3, (DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y4, (DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y5, (DX)
+	VMOVUPS      Y0, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Y1, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Y2, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Y3, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Y4, (R11)
+	ADDQ         AX, R11
+	VMOVUPS      Y5, (R11)
 	VZEROUPPER
 	RET
 
 maskedStore:
-	LEAQ       maskTable<>+0(SB), BX
-	XORQ       SI, SI
+	LEAQ       maskTable<>+0(SB), DX
+	XORQ       BX, BX
 	SUBQ       $0x00, CX
-	CMOVQLT    SI, CX
+	CMOVQLT    BX, CX
 	NEGQ       CX
-	VMOVDQU    64(BX)(CX*4), Y6
-	VMASKMOVPS Y0, Y6, (DX)
-	ADDQ       AX, DX
-	VMASKMOVPS Y1, Y6, (DX)
-	ADDQ       AX, DX
-	VMASKMOVPS Y2, Y6, (DX)
-	ADDQ       AX, DX
-	VMASKMOVPS Y3, Y6, (DX)
-	ADDQ       AX, DX
-	VMASKMOVPS Y4, Y6, (DX)
-	ADDQ       AX, DX
-	VMASKMOVPS Y5, Y6, (DX)
+	VMOVDQU    64(DX)(CX*4), Y6
+	VMASKMOVPS Y0, Y6, (R11)
+	ADDQ       AX, R11
+	VMASKMOVPS Y1, Y6, (R11)
+	ADDQ       AX, R11
+	VMASKMOVPS Y2, Y6, (R11)
+	ADDQ       AX, R11
+	VMASKMOVPS Y3, Y6, (R11)
+	ADDQ       AX, R11
+	VMASKMOVPS Y4, Y6, (R11)
+	ADDQ       AX, R11
+	VMASKMOVPS Y5, Y6, (R11)
 	VZEROUPPER
 	RET
 
 // func gemmTile256x1x2(t *byte)
-// Requires: AVX, CMOV, FMA3
+// Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·gemmTile256x1x2(SB), NOSPLIT, $0-8
 	MOVQ    t+0(FP), AX
 	MOVQ    72(AX), CX
@@ -2479,11 +3010,16 @@ maskedInit:
 	VMASKMOVPS 32(DX), Y3, Y1
 
 start:
-	MOVQ (AX), BX
-	MOVQ 8(AX), DX
-	MOVQ 16(AX), DX
-	MOVQ 24(AX), SI
-	MOVQ 32(AX), DI
+	MOVQ       (AX), BX
+	MOVQ       8(AX), DX
+	MOVQ       16(AX), DX
+	MOVQ       24(AX), SI
+	MOVQ       32(AX), DI
+	MOVQ       40(AX), R8
+	MOVQ       48(AX), AX
+	MOVQ       R8, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
 
 loop:
 	VMOVUPS      (SI), Y2
@@ -2495,35 +3031,33 @@ loop:
 	ADDQ         $0x40, SI
 	DECQ         DI
 	JNZ          loop
-	MOVQ         40(AX), DX
-	MOVQ         48(AX), AX
 	CMPQ         CX, $0x10
 	JNE          maskedStore
-	VMOVUPS      Y0, (DX)
-	VMOVUPS      Y1, 32(DX)
+	VMOVUPS      Y0, (R8)
+	VMOVUPS      Y1, 32(R8)
 	VZEROUPPER
 	RET
 
 maskedStore:
 	LEAQ       maskTable<>+0(SB), AX
-	XORQ       SI, SI
-	MOVQ       CX, BX
-	SUBQ       $0x00, BX
-	CMOVQLT    SI, BX
-	NEGQ       BX
-	VMOVDQU    64(AX)(BX*4), Y2
-	MOVQ       CX, BX
-	SUBQ       $0x08, BX
-	CMOVQLT    SI, BX
-	NEGQ       BX
-	VMOVDQU    64(AX)(BX*4), Y3
-	VMASKMOVPS Y0, Y2, (DX)
-	VMASKMOVPS Y1, Y3, 32(DX)
+	XORQ       BX, BX
+	MOVQ       CX, DX
+	SUBQ       $0x00, DX
+	CMOVQLT    BX, DX
+	NEGQ       DX
+	VMOVDQU    64(AX)(DX*4), Y2
+	MOVQ       CX, DX
+	SUBQ       $0x08, DX
+	CMOVQLT    BX, DX
+	NEGQ       DX
+	VMOVDQU    64(AX)(DX*4), Y3
+	VMASKMOVPS Y0, Y2, (R8)
+	VMASKMOVPS Y1, Y3, 32(R8)
 	VZEROUPPER
 	RET
 
 // func gemmTile256x2x2(t *byte)
-// Requires: AVX, CMOV, FMA3
+// Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·gemmTile256x2x2(SB), NOSPLIT, $0-8
 	MOVQ    t+0(FP), AX
 	MOVQ    72(AX), CX
@@ -2558,11 +3092,19 @@ maskedInit:
 	VMASKMOVPS 32(DX), Y5, Y3
 
 start:
-	MOVQ (AX), BX
-	MOVQ 8(AX), DX
-	MOVQ 16(AX), SI
-	MOVQ 24(AX), DI
-	MOVQ 32(AX), R8
+	MOVQ       (AX), BX
+	MOVQ       8(AX), DX
+	MOVQ       16(AX), SI
+	MOVQ       24(AX), DI
+	MOVQ       32(AX), R8
+	MOVQ       40(AX), R9
+	MOVQ       48(AX), AX
+	MOVQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       AX, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
 
 loop:
 	VMOVUPS      (DI), Y4
@@ -2577,41 +3119,39 @@ loop:
 	ADDQ         $0x40, DI
 	DECQ         R8
 	JNZ          loop
-	MOVQ         40(AX), DX
-	MOVQ         48(AX), AX
 	CMPQ         CX, $0x10
 	JNE          maskedStore
-	VMOVUPS      Y0, (DX)
-	VMOVUPS      Y1, 32(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y2, (DX)
-	VMOVUPS      Y3, 32(DX)
+	VMOVUPS      Y0, (R9)
+	VMOVUPS      Y1, 32(R9)
+	ADDQ         AX, R9
+	VMOVUPS      Y2, (R9)
+	VMOVUPS      Y3, 32(R9)
 	VZEROUPPER
 	RET
 
 maskedStore:
-	LEAQ       maskTable<>+0(SB), BX
-	XORQ       DI, DI
-	MOVQ       CX, SI
-	SUBQ       $0x00, SI
-	CMOVQLT    DI, SI
-	NEGQ       SI
-	VMOVDQU    64(BX)(SI*4), Y4
-	MOVQ       CX, SI
-	SUBQ       $0x08, SI
-	CMOVQLT    DI, SI
-	NEGQ       SI
-	VMOVDQU    64(BX)(SI*4), Y5
-	VMASKMOVPS Y0, Y4, (DX)
-	VMASKMOVPS Y1, Y5, 32(DX)
-	ADDQ       AX, DX
-	VMASKMOVPS Y2, Y4, (DX)
-	VMASKMOVPS Y3, Y5, 32(DX)
+	LEAQ       maskTable<>+0(SB), DX
+	XORQ       SI, SI
+	MOVQ       CX, BX
+	SUBQ       $0x00, BX
+	CMOVQLT    SI, BX
+	NEGQ       BX
+	VMOVDQU    64(DX)(BX*4), Y4
+	MOVQ       CX, BX
+	SUBQ       $0x08, BX
+	CMOVQLT    SI, BX
+	NEGQ       BX
+	VMOVDQU    64(DX)(BX*4), Y5
+	VMASKMOVPS Y0, Y4, (R9)
+	VMASKMOVPS Y1, Y5, 32(R9)
+	ADDQ       AX, R9
+	VMASKMOVPS Y2, Y4, (R9)
+	VMASKMOVPS Y3, Y5, 32(R9)
 	VZEROUPPER
 	RET
 
 // func gemmTile256x3x2(t *byte)
-// Requires: AVX, CMOV, FMA3
+// Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·gemmTile256x3x2(SB), NOSPLIT, $0-8
 	MOVQ    t+0(FP), AX
 	MOVQ    72(AX), CX
@@ -2652,11 +3192,22 @@ maskedInit:
 	VMASKMOVPS 32(DX), Y7, Y5
 
 start:
-	MOVQ (AX), BX
-	MOVQ 8(AX), DX
-	MOVQ 16(AX), SI
-	MOVQ 24(AX), DI
-	MOVQ 32(AX), R8
+	MOVQ       (AX), BX
+	MOVQ       8(AX), DX
+	MOVQ       16(AX), SI
+	MOVQ       24(AX), DI
+	MOVQ       32(AX), R8
+	MOVQ       40(AX), R9
+	MOVQ       48(AX), AX
+	MOVQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       AX, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       AX, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
 
 loop:
 	VMOVUPS      (DI), Y6
@@ -2674,47 +3225,45 @@ loop:
 	ADDQ         $0x40, DI
 	DECQ         R8
 	JNZ          loop
-	MOVQ         40(AX), DX
-	MOVQ         48(AX), AX
 	CMPQ         CX, $0x10
 	JNE          maskedStore
-	VMOVUPS      Y0, (DX)
-	VMOVUPS      Y1, 32(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y2, (DX)
-	VMOVUPS      Y3, 32(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y4, (DX)
-	VMOVUPS      Y5, 32(DX)
+	VMOVUPS      Y0, (R9)
+	VMOVUPS      Y1, 32(R9)
+	ADDQ         AX, R9
+	VMOVUPS      Y2, (R9)
+	VMOVUPS      Y3, 32(R9)
+	ADDQ         AX, R9
+	VMOVUPS      Y4, (R9)
+	VMOVUPS      Y5, 32(R9)
 	VZEROUPPER
 	RET
 
 maskedStore:
-	LEAQ       maskTable<>+0(SB), BX
-	XORQ       DI, DI
-	MOVQ       CX, SI
-	SUBQ       $0x00, SI
-	CMOVQLT    DI, SI
-	NEGQ       SI
-	VMOVDQU    64(BX)(SI*4), Y6
-	MOVQ       CX, SI
-	SUBQ       $0x08, SI
-	CMOVQLT    DI, SI
-	NEGQ       SI
-	VMOVDQU    64(BX)(SI*4), Y7
-	VMASKMOVPS Y0, Y6, (DX)
-	VMASKMOVPS Y1, Y7, 32(DX)
-	ADDQ       AX, DX
-	VMASKMOVPS Y2, Y6, (DX)
-	VMASKMOVPS Y3, Y7, 32(DX)
-	ADDQ       AX, DX
-	VMASKMOVPS Y4, Y6, (DX)
-	VMASKMOVPS Y5, Y7, 32(DX)
+	LEAQ       maskTable<>+0(SB), DX
+	XORQ       SI, SI
+	MOVQ       CX, BX
+	SUBQ       $0x00, BX
+	CMOVQLT    SI, BX
+	NEGQ       BX
+	VMOVDQU    64(DX)(BX*4), Y6
+	MOVQ       CX, BX
+	SUBQ       $0x08, BX
+	CMOVQLT    SI, BX
+	NEGQ       BX
+	VMOVDQU    64(DX)(BX*4), Y7
+	VMASKMOVPS Y0, Y6, (R9)
+	VMASKMOVPS Y1, Y7, 32(R9)
+	ADDQ       AX, R9
+	VMASKMOVPS Y2, Y6, (R9)
+	VMASKMOVPS Y3, Y7, 32(R9)
+	ADDQ       AX, R9
+	VMASKMOVPS Y4, Y6, (R9)
+	VMASKMOVPS Y5, Y7, 32(R9)
 	VZEROUPPER
 	RET
 
 // func gemmTile256x4x2(t *byte)
-// Requires: AVX, CMOV, FMA3
+// Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·gemmTile256x4x2(SB), NOSPLIT, $0-8
 	MOVQ    t+0(FP), AX
 	MOVQ    72(AX), CX
@@ -2761,12 +3310,26 @@ maskedInit:
 	VMASKMOVPS 32(DX), Y9, Y7
 
 start:
-	MOVQ (AX), BX
-	MOVQ 8(AX), DX
-	LEAQ (DX)(DX*2), SI
-	MOVQ 16(AX), DI
-	MOVQ 24(AX), R8
-	MOVQ 32(AX), R9
+	MOVQ       (AX), BX
+	MOVQ       8(AX), DX
+	LEAQ       (DX)(DX*2), SI
+	MOVQ       16(AX), DI
+	MOVQ       24(AX), R8
+	MOVQ       32(AX), R9
+	MOVQ       40(AX), R10
+	MOVQ       48(AX), AX
+	MOVQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
 
 loop:
 	VMOVUPS      (R8), Y8
@@ -2787,53 +3350,51 @@ loop:
 	ADDQ         $0x40, R8
 	DECQ         R9
 	JNZ          loop
-	MOVQ         40(AX), DX
-	MOVQ         48(AX), AX
 	CMPQ         CX, $0x10
 	JNE          maskedStore
-	VMOVUPS      Y0, (DX)
-	VMOVUPS      Y1, 32(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y2, (DX)
-	VMOVUPS      Y3, 32(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y4, (DX)
-	VMOVUPS      Y5, 32(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y6, (DX)
-	VMOVUPS      Y7, 32(DX)
+	VMOVUPS      Y0, (R10)
+	VMOVUPS      Y1, 32(R10)
+	ADDQ         AX, R10
+	VMOVUPS      Y2, (R10)
+	VMOVUPS      Y3, 32(R10)
+	ADDQ         AX, R10
+	VMOVUPS      Y4, (R10)
+	VMOVUPS      Y5, 32(R10)
+	ADDQ         AX, R10
+	VMOVUPS      Y6, (R10)
+	VMOVUPS      Y7, 32(R10)
 	VZEROUPPER
 	RET
 
 maskedStore:
-	LEAQ       maskTable<>+0(SB), BX
-	XORQ       DI, DI
-	MOVQ       CX, SI
-	SUBQ       $0x00, SI
-	CMOVQLT    DI, SI
-	NEGQ       SI
-	VMOVDQU    64(BX)(SI*4), Y8
-	MOVQ       CX, SI
-	SUBQ       $0x08, SI
-	CMOVQLT    DI, SI
-	NEGQ       SI
-	VMOVDQU    64(BX)(SI*4), Y9
-	VMASKMOVPS Y0, Y8, (DX)
-	VMASKMOVPS Y1, Y9, 32(DX)
-	ADDQ       AX, DX
-	VMASKMOVPS Y2, Y8, (DX)
-	VMASKMOVPS Y3, Y9, 32(DX)
-	ADDQ       AX, DX
-	VMASKMOVPS Y4, Y8, (DX)
-	VMASKMOVPS Y5, Y9, 32(DX)
-	ADDQ       AX, DX
-	VMASKMOVPS Y6, Y8, (DX)
-	VMASKMOVPS Y7, Y9, 32(DX)
+	LEAQ       maskTable<>+0(SB), DX
+	XORQ       SI, SI
+	MOVQ       CX, BX
+	SUBQ       $0x00, BX
+	CMOVQLT    SI, BX
+	NEGQ       BX
+	VMOVDQU    64(DX)(BX*4), Y8
+	MOVQ       CX, BX
+	SUBQ       $0x08, BX
+	CMOVQLT    SI, BX
+	NEGQ       BX
+	VMOVDQU    64(DX)(BX*4), Y9
+	VMASKMOVPS Y0, Y8, (R10)
+	VMASKMOVPS Y1, Y9, 32(R10)
+	ADDQ       AX, R10
+	VMASKMOVPS Y2, Y8, (R10)
+	VMASKMOVPS Y3, Y9, 32(R10)
+	ADDQ       AX, R10
+	VMASKMOVPS Y4, Y8, (R10)
+	VMASKMOVPS Y5, Y9, 32(R10)
+	ADDQ       AX, R10
+	VMASKMOVPS Y6, Y8, (R10)
+	VMASKMOVPS Y7, Y9, 32(R10)
 	VZEROUPPER
 	RET
 
 // func gemmTile256x5x2(t *byte)
-// Requires: AVX, CMOV, FMA3
+// Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·gemmTile256x5x2(SB), NOSPLIT, $0-8
 	MOVQ    t+0(FP), AX
 	MOVQ    72(AX), CX
@@ -2886,13 +3447,30 @@ maskedInit:
 	VMASKMOVPS 32(DX), Y11, Y9
 
 start:
-	MOVQ (AX), BX
-	MOVQ 8(AX), DX
-	LEAQ (DX)(DX*2), SI
-	LEAQ (BX)(DX*4), DI
-	MOVQ 16(AX), R8
-	MOVQ 24(AX), R9
-	MOVQ 32(AX), R10
+	MOVQ       (AX), BX
+	MOVQ       8(AX), DX
+	LEAQ       (DX)(DX*2), SI
+	LEAQ       (BX)(DX*4), DI
+	MOVQ       16(AX), R8
+	MOVQ       24(AX), R9
+	MOVQ       32(AX), R10
+	MOVQ       40(AX), R11
+	MOVQ       48(AX), AX
+	MOVQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
 
 loop:
 	VMOVUPS      (R9), Y10
@@ -2917,59 +3495,57 @@ loop:
 	ADDQ         $0x40, R9
 	DECQ         R10
 	JNZ          loop
-	MOVQ         40(AX), DX
-	MOVQ         48(AX), AX
 	CMPQ         CX, $0x10
 	JNE          maskedStore
-	VMOVUPS      Y0, (DX)
-	VMOVUPS      Y1, 32(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y2, (DX)
-	VMOVUPS      Y3, 32(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y4, (DX)
-	VMOVUPS      Y5, 32(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y6, (DX)
-	VMOVUPS      Y7, 32(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y8, (DX)
-	VMOVUPS      Y9, 32(DX)
+	VMOVUPS      Y0, (R11)
+	VMOVUPS      Y1, 32(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Y2, (R11)
+	VMOVUPS      Y3, 32(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Y4, (R11)
+	VMOVUPS      Y5, 32(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Y6, (R11)
+	VMOVUPS      Y7, 32(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Y8, (R11)
+	VMOVUPS      Y9, 32(R11)
 	VZEROUPPER
 	RET
 
 maskedStore:
-	LEAQ       maskTable<>+0(SB), BX
-	XORQ       DI, DI
-	MOVQ       CX, SI
-	SUBQ       $0x00, SI
-	CMOVQLT    DI, SI
-	NEGQ       SI
-	VMOVDQU    64(BX)(SI*4), Y10
-	MOVQ       CX, SI
-	SUBQ       $0x08, SI
-	CMOVQLT    DI, SI
-	NEGQ       SI
-	VMOVDQU    64(BX)(SI*4), Y11
-	VMASKMOVPS Y0, Y10, (DX)
-	VMASKMOVPS Y1, Y11, 32(DX)
-	ADDQ       AX, DX
-	VMASKMOVPS Y2, Y10, (DX)
-	VMASKMOVPS Y3, Y11, 32(DX)
-	ADDQ       AX, DX
-	VMASKMOVPS Y4, Y10, (DX)
-	VMASKMOVPS Y5, Y11, 32(DX)
-	ADDQ       AX, DX
-	VMASKMOVPS Y6, Y10, (DX)
-	VMASKMOVPS Y7, Y11, 32(DX)
-	ADDQ       AX, DX
-	VMASKMOVPS Y8, Y10, (DX)
-	VMASKMOVPS Y9, Y11, 32(DX)
+	LEAQ       maskTable<>+0(SB), DX
+	XORQ       SI, SI
+	MOVQ       CX, BX
+	SUBQ       $0x00, BX
+	CMOVQLT    SI, BX
+	NEGQ       BX
+	VMOVDQU    64(DX)(BX*4), Y10
+	MOVQ       CX, BX
+	SUBQ       $0x08, BX
+	CMOVQLT    SI, BX
+	NEGQ       BX
+	VMOVDQU    64(DX)(BX*4), Y11
+	VMASKMOVPS Y0, Y10, (R11)
+	VMASKMOVPS Y1, Y11, 32(R11)
+	ADDQ       AX, R11
+	VMASKMOVPS Y2, Y10, (R11)
+	VMASKMOVPS Y3, Y11, 32(R11)
+	ADDQ       AX, R11
+	VMASKMOVPS Y4, Y10, (R11)
+	VMASKMOVPS Y5, Y11, 32(R11)
+	ADDQ       AX, R11
+	VMASKMOVPS Y6, Y10, (R11)
+	VMASKMOVPS Y7, Y11, 32(R11)
+	ADDQ       AX, R11
+	VMASKMOVPS Y8, Y10, (R11)
+	VMASKMOVPS Y9, Y11, 32(R11)
 	VZEROUPPER
 	RET
 
 // func gemmTile256x6x2(t *byte)
-// Requires: AVX, CMOV, FMA3
+// Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·gemmTile256x6x2(SB), NOSPLIT, $0-8
 	MOVQ    t+0(FP), AX
 	MOVQ    72(AX), CX
@@ -3028,13 +3604,33 @@ maskedInit:
 	VMASKMOVPS 32(DX), Y13, Y11
 
 start:
-	MOVQ (AX), BX
-	MOVQ 8(AX), DX
-	LEAQ (DX)(DX*2), SI
-	LEAQ (BX)(DX*4), DI
-	MOVQ 16(AX), R8
-	MOVQ 24(AX), R9
-	MOVQ 32(AX), R10
+	MOVQ       (AX), BX
+	MOVQ       8(AX), DX
+	LEAQ       (DX)(DX*2), SI
+	LEAQ       (BX)(DX*4), DI
+	MOVQ       16(AX), R8
+	MOVQ       24(AX), R9
+	MOVQ       32(AX), R10
+	MOVQ       40(AX), R11
+	MOVQ       48(AX), AX
+	MOVQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
 
 loop:
 	VMOVUPS      (R9), Y12
@@ -3062,59 +3658,129 @@ loop:
 	ADDQ         $0x40, R9
 	DECQ         R10
 	JNZ          loop
-	MOVQ         40(AX), DX
-	MOVQ         48(AX), AX
 	CMPQ         CX, $0x10
 	JNE          maskedStore
-	VMOVUPS      Y0, (DX)
-	VMOVUPS      Y1, 32(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y2, (DX)
-	VMOVUPS      Y3, 32(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y4, (DX)
-	VMOVUPS      Y5, 32(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y6, (DX)
-	VMOVUPS      Y7, 32(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y8, (DX)
-	VMOVUPS      Y9, 32(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y10, (DX)
-	VMOVUPS      Y11, 32(DX)
+	VMOVUPS      Y0, (R11)
+	VMOVUPS      Y1, 32(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Y2, (R11)
+	VMOVUPS      Y3, 32(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Y4, (R11)
+	VMOVUPS      Y5, 32(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Y6, (R11)
+	VMOVUPS      Y7, 32(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Y8, (R11)
+	VMOVUPS      Y9, 32(R11)
+	ADDQ         AX, R11
+	VMOVUPS      Y10, (R11)
+	VMOVUPS      Y11, 32(R11)
 	VZEROUPPER
 	RET
 
 maskedStore:
-	LEAQ       maskTable<>+0(SB), BX
-	XORQ       DI, DI
-	MOVQ       CX, SI
-	SUBQ       $0x00, SI
-	CMOVQLT    DI, SI
-	NEGQ       SI
-	VMOVDQU    64(BX)(SI*4), Y12
-	MOVQ       CX, SI
-	SUBQ       $0x08, SI
-	CMOVQLT    DI, SI
-	NEGQ       SI
-	VMOVDQU    64(BX)(SI*4), Y13
-	VMASKMOVPS Y0, Y12, (DX)
-	VMASKMOVPS Y1, Y13, 32(DX)
-	ADDQ       AX, DX
-	VMASKMOVPS Y2, Y12, (DX)
-	VMASKMOVPS Y3, Y13, 32(DX)
-	ADDQ       AX, DX
-	VMASKMOVPS Y4, Y12, (DX)
-	VMASKMOVPS Y5, Y13, 32(DX)
-	ADDQ       AX, DX
-	VMASKMOVPS Y6, Y12, (DX)
-	VMASKMOVPS Y7, Y13, 32(DX)
-	ADDQ       AX, DX
-	VMASKMOVPS Y8, Y12, (DX)
-	VMASKMOVPS Y9, Y13, 32(DX)
-	ADDQ       AX, DX
-	VMASKMOVPS Y10, Y12, (DX)
-	VMASKMOVPS Y11, Y13, 32(DX)
+	LEAQ       maskTable<>+0(SB), DX
+	XORQ       SI, SI
+	MOVQ       CX, BX
+	SUBQ       $0x00, BX
+	CMOVQLT    SI, BX
+	NEGQ       BX
+	VMOVDQU    64(DX)(BX*4), Y12
+	MOVQ       CX, BX
+	SUBQ       $0x08, BX
+	CMOVQLT    SI, BX
+	NEGQ       BX
+	VMOVDQU    64(DX)(BX*4), Y13
+	VMASKMOVPS Y0, Y12, (R11)
+	VMASKMOVPS Y1, Y13, 32(R11)
+	ADDQ       AX, R11
+	VMASKMOVPS Y2, Y12, (R11)
+	VMASKMOVPS Y3, Y13, 32(R11)
+	ADDQ       AX, R11
+	VMASKMOVPS Y4, Y12, (R11)
+	VMASKMOVPS Y5, Y13, 32(R11)
+	ADDQ       AX, R11
+	VMASKMOVPS Y6, Y12, (R11)
+	VMASKMOVPS Y7, Y13, 32(R11)
+	ADDQ       AX, R11
+	VMASKMOVPS Y8, Y12, (R11)
+	VMASKMOVPS Y9, Y13, 32(R11)
+	ADDQ       AX, R11
+	VMASKMOVPS Y10, Y12, (R11)
+	VMASKMOVPS Y11, Y13, 32(R11)
+	VZEROUPPER
+	RET
+
+// func fmaPeak256(rounds int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·fmaPeak256(SB), NOSPLIT, $0-8
+	MOVQ  rounds+0(FP), AX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	VPXOR Y10, Y10, Y10
+	VPXOR Y11, Y11, Y11
+	VPXOR Y12, Y12, Y12
+
+loop:
+	VFMADD231PS Y12, Y12, Y0
+	VFMADD231PS Y12, Y12, Y1
+	VFMADD231PS Y12, Y12, Y2
+	VFMADD231PS Y12, Y12, Y3
+	VFMADD231PS Y12, Y12, Y4
+	VFMADD231PS Y12, Y12, Y5
+	VFMADD231PS Y12, Y12, Y6
+	VFMADD231PS Y12, Y12, Y7
+	VFMADD231PS Y12, Y12, Y8
+	VFMADD231PS Y12, Y12, Y9
+	VFMADD231PS Y12, Y12, Y10
+	VFMADD231PS Y12, Y12, Y11
+	DECQ        AX
+	JNZ         loop
+	VZEROUPPER
+	RET
+
+// func fmaPeak512(rounds int)
+// Requires: AVX, AVX512F
+TEXT ·fmaPeak512(SB), NOSPLIT, $0-8
+	MOVQ   rounds+0(FP), AX
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+
+loop:
+	VFMADD231PS Z12, Z12, Z0
+	VFMADD231PS Z12, Z12, Z1
+	VFMADD231PS Z12, Z12, Z2
+	VFMADD231PS Z12, Z12, Z3
+	VFMADD231PS Z12, Z12, Z4
+	VFMADD231PS Z12, Z12, Z5
+	VFMADD231PS Z12, Z12, Z6
+	VFMADD231PS Z12, Z12, Z7
+	VFMADD231PS Z12, Z12, Z8
+	VFMADD231PS Z12, Z12, Z9
+	VFMADD231PS Z12, Z12, Z10
+	VFMADD231PS Z12, Z12, Z11
+	DECQ        AX
+	JNZ         loop
 	VZEROUPPER
 	RET

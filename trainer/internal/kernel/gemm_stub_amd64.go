@@ -181,3 +181,9 @@ func gemmTile256x5x2(t *byte)
 //
 //go:noescape
 func gemmTile256x6x2(t *byte)
+
+// fmaPeak256 runs 12 independent vector multiply-adds a round.
+func fmaPeak256(rounds int)
+
+// fmaPeak512 runs 12 independent vector multiply-adds a round.
+func fmaPeak512(rounds int)

@@ -23,11 +23,11 @@ func newSet(isa ISA) *Set {
 				{nil, gemmTile256x1x1, gemmTile256x2x1, gemmTile256x3x1, gemmTile256x4x1, gemmTile256x5x1, gemmTile256x6x1},
 				{nil, gemmTile256x1x2, gemmTile256x2x2, gemmTile256x3x2, gemmTile256x4x2, gemmTile256x5x2, gemmTile256x6x2},
 			},
-			packPanel: packRows256x2, packStrip: packRows256x1, packTransposed: packTransposed8,
+			packPanel: packRows256x2, packStrip: packRows256x1, packTransposed: packTransposed8, prefetch: prefetchLines,
 			add: add256, layerNorm: layerNorm256, addLayerNorm: addLayerNorm256, layerNormBackward: layerNormBackward256,
 			geluTanh: geluTanh256, geluTanhBackward: geluTanhBackward256, geluErf: geluErf256, geluErfBackward: geluErfBackward256,
 			softmax: softmax256, softmaxAgain: softmaxAgain256, softmaxBackward: softmaxBackward256,
-			adamW: adamW256, sumSquares: sumSquares256, dropout: dropout256, columnSums: columnSums256, dot: dot256, axpy: axpy256,
+			adamW: adamW256, sumSquares: sumSquares256, dropout: dropout256, columnSums: columnSums256, dot: dot256, axpy: axpy256, peak: fmaPeak256,
 		}
 	case AVX512:
 		return &Set{
@@ -42,11 +42,11 @@ func newSet(isa ISA) *Set {
 					gemmTile512x7x2, gemmTile512x8x2, gemmTile512x9x2, gemmTile512x10x2, gemmTile512x11x2, gemmTile512x12x2,
 				},
 			},
-			packPanel: packRows512x2, packStrip: packRows512x1, packTransposed: packTransposed8,
+			packPanel: packRows512x2, packStrip: packRows512x1, packTransposed: packTransposed8, prefetch: prefetchLines,
 			add: add512, layerNorm: layerNorm512, addLayerNorm: addLayerNorm512, layerNormBackward: layerNormBackward512,
 			geluTanh: geluTanh512, geluTanhBackward: geluTanhBackward512, geluErf: geluErf512, geluErfBackward: geluErfBackward512,
 			softmax: softmax512, softmaxAgain: softmaxAgain512, softmaxBackward: softmaxBackward512,
-			adamW: adamW512, sumSquares: sumSquares512, dropout: dropout512, columnSums: columnSums512, dot: dot512, axpy: axpy512,
+			adamW: adamW512, sumSquares: sumSquares512, dropout: dropout512, columnSums: columnSums512, dot: dot512, axpy: axpy512, peak: fmaPeak512,
 		}
 	}
 	return portableSet()

@@ -274,12 +274,24 @@ loop:
 	VZEROUPPER
 	RET
 
-// func pause(n int)
-TEXT ·pause(SB), NOSPLIT, $0-8
-	MOVQ n+0(FP), AX
+// func prefetchLines(p *float32, rows int, stride int, lines int)
+// Requires: MMX+
+TEXT ·prefetchLines(SB), NOSPLIT, $0-32
+	MOVQ p+0(FP), AX
+	MOVQ rows+8(FP), CX
+	MOVQ stride+16(FP), DX
+	MOVQ lines+24(FP), BX
 
-loop:
-	PAUSE
-	DECQ AX
-	JG   loop
+row:
+	MOVQ AX, SI
+	MOVQ BX, DI
+
+line:
+	PREFETCHT0 (SI)
+	ADDQ       $0x40, SI
+	DECQ       DI
+	JNZ        line
+	ADDQ       DX, AX
+	DECQ       CX
+	JNZ        row
 	RET

@@ -27,5 +27,7 @@ func packRows512x2(dst *float32, src *float32, rows int, srcStride int, dstStrid
 //go:noescape
 func packTransposed8(dst *float32, src *float32, blocks int, srcStride int, dstStride int)
 
-// pause tells the processor n times that the caller is waiting.
-func pause(n int)
+// prefetchLines asks for the first lines of each row, stride in bytes.
+//
+//go:noescape
+func prefetchLines(p *float32, rows int, stride int, lines int)

@@ -17,7 +17,8 @@ type Set struct {
 	// Strides are in bytes. packPanel copies rows of up to width floats,
 	// packStrip rows of up to half; both store whole vectors.
 	packPanel, packStrip func(dst, src *float32, rows, srcStride, dstStride, cols int)
-	packTransposed       func(dst, src *float32, blocks, srcStride, dstStride int)
+	packTransposed       func(dst, src *float32, blocks, srcStride, dstStride int) // nil: there is none
+	prefetch             func(p *float32, rows, stride, lines int)                 // nil: there is none
 
 	add               func(dst, a, b *float32, n int)
 	layerNorm         func(dst, x, gain, bias, stats *float32, rows, n int, eps, invN float32)
@@ -36,6 +37,8 @@ type Set struct {
 	columnSums        func(dst, src *float32, rows, cols, stride int)
 	dot               func(a, b *float32, n int) float32
 	axpy              func(dst, x *float32, n int, a float32)
+
+	peak func(rounds int) // 12 multiply-adds of half floats a round; nil where not measured
 }
 
 // ISA returns the instruction set that the kernels use.
@@ -48,3 +51,15 @@ func check(ok bool, what string) {
 }
 
 func ptr(x []float32) *float32 { return unsafe.SliceData(x) }
+
+// PeakFLOP keeps one processor's multiply-add units busy for a number of rounds
+// and returns the floating-point operations that were done: over the time that
+// it took, the peak beside which a product is judged. It returns 0 for portable
+// kernels.
+func (s *Set) PeakFLOP(rounds int) float64 {
+	if s.peak == nil || rounds < 1 {
+		return 0
+	}
+	s.peak(rounds)
+	return float64(rounds) * 12 * 2 * float64(s.half)
+}

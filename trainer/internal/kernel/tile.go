@@ -17,15 +17,12 @@ type tile struct {
 	n      int            // valid columns
 }
 
-// run computes rows x n elements, rows at least 1. Rows beyond the largest tile take several.
+// run computes rows x n elements, rows at least 1. Rows beyond the largest tile
+// take several.
 func (s *Set) run(t *tile, rows int) {
-	kernels := s.tiles[1]
-	if t.n <= s.half {
-		kernels = s.tiles[0]
-	}
 	for {
 		r := min(rows, s.rows)
-		kernels[r]((*byte)(unsafe.Pointer(t)))
+		s.runTile(t, r)
 		if rows -= r; rows == 0 {
 			return // before a pointer leaves its matrix, which the collector would not bear
 		}
@@ -33,6 +30,15 @@ func (s *Set) run(t *tile, rows int) {
 		t.c = unsafe.Add(t.c, r*t.ldc)
 		t.init = unsafe.Add(t.init, r*t.initLD)
 	}
+}
+
+// runTile computes rows x n elements, rows at most s.rows.
+func (s *Set) runTile(t *tile, rows int) {
+	kernels := s.tiles[1]
+	if t.n <= s.half {
+		kernels = s.tiles[0]
+	}
+	kernels[rows]((*byte)(unsafe.Pointer(t)))
 }
 
 // at returns the address of x[i]; i may be len(x) only where nothing is read.

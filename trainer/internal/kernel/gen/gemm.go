@@ -40,6 +40,8 @@ func gemmKernels() {
 			gemmTile256(mr, nv)
 		}
 	}
+	fmaPeak(avx2)
+	fmaPeak(avx512)
 }
 
 // rowPointers addresses up to 12 rows of A from a pointer for every four.
@@ -127,6 +129,7 @@ func gemmTile512(mr, nv int) {
 	MOVQ(Mem{Base: args, Disp: tileK}, k)
 	bv := []reg.VecVirtual{ZMM(), ZMM()}
 	t := []reg.VecVirtual{ZMM(), ZMM()}
+	dst, ldc := outputs(args, mr)
 	Label("loop")
 	for v := range nv {
 		VMOVUPS(Mem{Base: b, Disp: 64 * v}, bv[v])
@@ -142,9 +145,6 @@ func gemmTile512(mr, nv int) {
 	DECQ(k)
 	JNZ(LabelRef("loop"))
 
-	dst, ldc := GP64(), GP64()
-	MOVQ(Mem{Base: args, Disp: tileC}, dst)
-	MOVQ(Mem{Base: args, Disp: tileLDC}, ldc)
 	for r := range mr {
 		for v := range nv {
 			VMOVUPS(acc[r][v], masks[v], Mem{Base: dst, Disp: 64 * v})
@@ -206,6 +206,7 @@ func gemmTile256(mr, nv int) {
 	MOVQ(Mem{Base: args, Disp: tileCS}, cs)
 	MOVQ(Mem{Base: args, Disp: tileB}, b)
 	MOVQ(Mem{Base: args, Disp: tileK}, k)
+	dst, ldc := outputs(args, mr)
 	Label("loop")
 	for v := range nv {
 		VMOVUPS(Mem{Base: b, Disp: 32 * v}, bv[v])
@@ -221,9 +222,6 @@ func gemmTile256(mr, nv int) {
 	DECQ(k)
 	JNZ(LabelRef("loop"))
 
-	dst, ldc := GP64(), GP64()
-	MOVQ(Mem{Base: args, Disp: tileC}, dst)
-	MOVQ(Mem{Base: args, Disp: tileLDC}, ldc)
 	CMPQ(n, Imm(uint64(8*nv)))
 	JNE(LabelRef("maskedStore"))
 	for r := range mr {
@@ -250,6 +248,23 @@ func gemmTile256(mr, nv int) {
 	RET()
 }
 
+// outputs loads where C goes and fetches its lines while the products run: a
+// gradient that does not fit into the caches would stall each tile's end.
+func outputs(args reg.Register, mr int) (dst, ldc reg.GPVirtual) {
+	dst, ldc = GP64(), GP64()
+	MOVQ(Mem{Base: args, Disp: tileC}, dst)
+	MOVQ(Mem{Base: args, Disp: tileLDC}, ldc)
+	p := counter(dst)
+	for r := range mr {
+		PREFETCHT0(Mem{Base: p})
+		PREFETCHT0(Mem{Base: p, Disp: 64})
+		if r < mr-1 {
+			ADDQ(ldc, p)
+		}
+	}
+	return dst, ldc
+}
+
 // columnMasks256 loads masks for n valid columns, 1 to 8 a mask.
 func columnMasks256(n reg.Register, masks []reg.VecVirtual) {
 	table := maskTable()
@@ -265,4 +280,27 @@ func columnMasks256(n reg.Register, masks []reg.VecVirtual) {
 		NEGQ(off)
 		VMOVDQU(Mem{Base: p, Index: off, Scale: 4, Disp: 64}, m)
 	}
+}
+
+// fmaPeak keeps all multiply-add units busy with independent chains, which is
+// the most that any product could reach.
+func fmaPeak(i isa) {
+	TEXT("fmaPeak"+i.name, NOSPLIT, "func(rounds int)")
+	Doc("fmaPeak" + i.name + " runs 12 independent vector multiply-adds a round.")
+	rounds := Load(Param("rounds"), GP64())
+	acc := make([]reg.VecVirtual, 12)
+	for r := range acc {
+		acc[r] = i.reg()
+		i.xor(acc[r])
+	}
+	x := i.reg()
+	i.xor(x)
+	Label("loop")
+	for _, a := range acc {
+		VFMADD231PS(x, x, a)
+	}
+	DECQ(rounds)
+	JNZ(LabelRef("loop"))
+	VZEROUPPER()
+	RET()
 }

@@ -17,7 +17,7 @@ func packKernels() {
 		}
 	}
 	packTransposed()
-	pause()
+	prefetch()
 }
 
 // packRows copies rows of up to nv vectors; lanes beyond cols become zero, and
@@ -127,13 +127,21 @@ func eightFloats() reg.Register {
 	return r
 }
 
-func pause() {
-	TEXT("pause", NOSPLIT, "func(n int)")
-	Doc("pause tells the processor n times that the caller is waiting.")
-	n := Load(Param("n"), GP64())
-	Label("loop")
-	PAUSE()
+// prefetch asks for lines of 64 bytes of several rows.
+func prefetch() {
+	TEXT("prefetchLines", NOSPLIT, "func(p *float32, rows, stride, lines int)")
+	Doc("prefetchLines asks for the first lines of each row, stride in bytes.")
+	Pragma("noescape")
+	p, rows, stride, lines := param("p"), param("rows"), param("stride"), param("lines")
+	Label("row")
+	at, n := counter(p), counter(lines)
+	Label("line")
+	PREFETCHT0(Mem{Base: at})
+	ADDQ(Imm(64), at)
 	DECQ(n)
-	JG(LabelRef("loop"))
+	JNZ(LabelRef("line"))
+	ADDQ(stride, p)
+	DECQ(rows)
+	JNZ(LabelRef("row"))
 	RET()
 }
