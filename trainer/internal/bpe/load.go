@@ -92,12 +92,17 @@ func readFile(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close() // opened for reading: nothing is lost
+	tooLarge := fmt.Errorf("%s is larger than %d MiB: it is no tokenizer file", path, maxFileBytes>>20)
+	if info, err := f.Stat(); err == nil && info.Size() > maxFileBytes {
+		return nil, tooLarge
+	}
+	// What is no regular file has no size to go by.
 	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	if len(data) > maxFileBytes {
-		return nil, fmt.Errorf("%s is larger than %d MiB: it is no tokenizer file", path, maxFileBytes>>20)
+		return nil, tooLarge
 	}
 	return data, nil
 }

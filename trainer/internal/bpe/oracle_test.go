@@ -128,12 +128,17 @@ func naiveWords(text []byte) [][]byte {
 	return words
 }
 
-// naiveEncode merges each word by looking for the lowest rank each time.
-func naiveEncode(t *Tokenizer, text []byte) []int32 {
+// naiveEncoder returns a function that merges each word by looking for the lowest rank
+// each time.
+func naiveEncoder(t *Tokenizer) func(text []byte) []int32 {
 	ranks := make(map[[2]int32]int)
 	for rank, m := range t.merges {
 		ranks[[2]int32{m.left, m.right}] = rank
 	}
+	return func(text []byte) []int32 { return naiveEncode(t, ranks, text) }
+}
+
+func naiveEncode(t *Tokenizer, ranks map[[2]int32]int, text []byte) []int32 {
 	var out []int32
 	for _, word := range naiveWords(text) {
 		var ids []int32

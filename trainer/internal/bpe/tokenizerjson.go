@@ -54,7 +54,9 @@ func (f *tokenizerJSON) member(name string, value json.RawMessage) error {
 	case "pre_tokenizer":
 		f.byteLevel = true
 		err = checkByteLevel(value, true)
-	case "post_processor", "decoder":
+	case "post_processor":
+		err = checkPostProcessor(value)
+	case "decoder":
 		if !isNull(value) {
 			err = checkByteLevel(value, false)
 		}

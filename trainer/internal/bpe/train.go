@@ -25,7 +25,7 @@ type TrainOptions struct {
 	// Threads count words; 0 means GOMAXPROCS. The result does not depend on it.
 	Threads int
 	// WordBudget bounds the distinct words that are kept, in bytes, each counted with 32
-	// more than its length; 0 means 64 MiB, about 1.6 million English words. When it is
+	// more than its length; 0 means 32 MiB, about 800 000 English words. When it is
 	// reached the rarest words are forgotten. Training takes about four times as much
 	// memory.
 	WordBudget int
@@ -36,7 +36,7 @@ type TrainOptions struct {
 
 const (
 	defaultMinFrequency = 2
-	defaultWordBudget   = 64 << 20
+	defaultWordBudget   = 32 << 20
 	defaultChunkBytes   = 1 << 20
 	defaultRoundBytes   = 16 << 20
 )

@@ -103,7 +103,7 @@ func newZipf(r *rand.Rand, n int) func() int {
 }
 
 func TestThreadsDoNotChangeTheTokenizer(t *testing.T) {
-	documents := zipfDocuments(1, 3<<20)
+	documents := zipfDocuments(1, 1<<20)
 	var digests []string
 	for threads := 1; threads <= 3; threads++ {
 		// A budget that is overrun every round: forgetting words must not depend on threads.
