@@ -119,6 +119,9 @@ func addLoop(cmd *cobra.Command, o *stage.TrainOptions, f *trainFlags) {
 // resolve gives each setting that follows another one its value.
 func (f *trainFlags) resolve(cmd *cobra.Command, o *stage.TrainOptions) error {
 	c := &o.Config
+	if o.RunDir == "" {
+		return exitcode.Errorf(exitcode.Usage, "train: no run directory: set run-dir")
+	}
 	if f.qa != "" {
 		f.forQA(cmd, o)
 	}
