@@ -36,6 +36,11 @@ func appendFolded(dst, text []byte) []byte {
 			i = j
 			continue
 		}
+		if c == ' ' && len(dst) > from && dst[len(dst)-1] != ' ' {
+			dst = append(dst, ' ')
+			i++
+			continue
+		}
 		r, n := utf8.DecodeRune(text[i:])
 		if !unicode.IsSpace(r) {
 			dst = append(dst, text[i:i+n]...)

@@ -46,36 +46,22 @@ func (p *preparing) tokenizer(ctx context.Context) (*bpe.Tokenizer, error) {
 
 // encoded is the tokens of a chunk.
 type encoded struct {
+	*chunk
 	tokens []int32
-	docs   []encodedDoc
+	ends   []int // in tokens
 }
 
-type encodedDoc struct {
-	end   int // in tokens
-	bytes int
-	sum   corpus.Sum256
-	sig   corpus.Signature
-}
-
-// encoder is what one worker needs.
+// encoder turns chunks into tokens; it keeps no state.
 type encoder struct {
-	tok  *bpe.Tokenizer
-	eot  int32
-	qa   bool
-	hash corpus.Hasher
-	min  *corpus.MinHasher // nil where near duplicates are not looked for
+	tok *bpe.Tokenizer
+	eot int32
+	qa  bool
 }
 
-func (e *encoder) encode(c *chunk) (encoded, error) {
-	out := encoded{tokens: make([]int32, 0, len(c.text)/2+len(c.docs)), docs: make([]encodedDoc, len(c.docs))}
+func (e encoder) encode(c *chunk) (encoded, error) {
+	out := encoded{chunk: c, tokens: make([]int32, 0, len(c.text)/2+len(c.docs)), ends: make([]int, len(c.docs))}
 	for i := range c.docs {
 		text := c.doc(i).Text
-		d := &out.docs[i]
-		d.bytes = len(text)
-		d.sum = e.hash.Sum(text)
-		if e.min != nil {
-			d.sig = e.min.Sign(text)
-		}
 		if e.qa {
 			// The prompt ends where a token ends: asked the question alone, the
 			// model sees the tokens that it was trained on.
@@ -87,35 +73,25 @@ func (e *encoder) encode(c *chunk) (encoded, error) {
 			text = text[prompt:]
 		}
 		out.tokens = append(e.tok.AppendEncode(out.tokens, text), e.eot)
-		d.end = len(out.tokens)
+		out.ends[i] = len(out.tokens)
 	}
 	return out, nil
 }
 
 // encode writes the tokens of all splits and looks for documents that are in two
-// of them. The check reads what is written, not what was meant to be.
+// of them: at what is written, not at what was meant to be.
 func (p *preparing) encode(ctx context.Context, tok *bpe.Tokenizer) error {
-	near := &p.opts.Near
-	if p.opts.Format == dataset.FormatQA {
-		near = nil // questions resemble each other by nature
+	var near *corpus.NearOptions
+	if p.checksNear() {
+		near = &p.opts.Near
 	}
 	p.leaks = corpus.NewLeakCheck(near)
 	eot, _ := tok.EndOfText()
-	workers := make([]*encoder, p.opts.Workers)
-	for i := range workers {
-		workers[i] = &encoder{tok: tok, eot: eot, qa: p.opts.Format == dataset.FormatQA}
-		if near != nil {
-			min, err := corpus.NewMinHasher(near.Shingle)
-			if err != nil {
-				return err
-			}
-			workers[i].min = min
-		}
-	}
+	enc := encoder{tok: tok, eot: eot, qa: p.opts.Format == dataset.FormatQA}
 	p.report.Meta = newMeta(p.report.Data, p.opts, tok, eot)
 	for _, s := range []corpus.Split{corpus.Val, corpus.Test, corpus.Train} {
 		p.opts.Logf("prepare: encoding %d documents of %s", p.spools[s].docs, s)
-		sm, err := p.encodeSplit(ctx, s, workers, p.report.Meta.TokenDType)
+		sm, err := p.encodeSplit(ctx, s, enc, p.report.Meta.TokenDType)
 		if err != nil {
 			return err
 		}
@@ -128,7 +104,7 @@ func (p *preparing) encode(ctx context.Context, tok *bpe.Tokenizer) error {
 	return atomicfile.WriteFile(filepath.Join(p.tmp, tokenizerFile), tok.SaveTokenizerJSON)
 }
 
-func (p *preparing) encodeSplit(ctx context.Context, s corpus.Split, workers []*encoder, dtype dataset.DType) (dataset.SplitMeta, error) {
+func (p *preparing) encodeSplit(ctx context.Context, s corpus.Split, enc encoder, dtype dataset.DType) (dataset.SplitMeta, error) {
 	bin, err := newHashed(filepath.Join(p.tmp, dataset.Bin(s.String())))
 	if err != nil {
 		return dataset.SplitMeta{}, err
@@ -143,13 +119,16 @@ func (p *preparing) encodeSplit(ctx context.Context, s corpus.Split, workers []*
 
 	produce := func(_ context.Context, emit func(*chunk) error) error {
 		c := newChunk()
-		err := p.spools[s].each(func(doc []byte) error {
-			if !c.add(corpus.Document{Text: doc}) {
+		err := p.spools[s].each(func(d spooled) error {
+			full := c.add(corpus.Document{Text: d.text})
+			last := &c.docs[len(c.docs)-1]
+			last.sum, last.sig = d.sum, d.sig
+			if !full {
 				return nil
 			}
-			full := c
+			done := c
 			c = newChunk()
-			return emit(full)
+			return emit(done)
 		})
 		if err != nil || len(c.docs) == 0 {
 			return err
@@ -159,17 +138,16 @@ func (p *preparing) encodeSplit(ctx context.Context, s corpus.Split, workers []*
 	sink := func(e encoded) error {
 		from := 0
 		for i := range e.docs {
-			d := &e.docs[i]
-			p.leaks.Add(s, d.sum, &d.sig)
-			if err := w.Append(e.tokens[from:d.end], d.bytes); err != nil {
+			p.leaks.Add(s, e.docs[i].sum, &e.docs[i].sig)
+			if err := w.Append(e.tokens[from:e.ends[i]], len(e.doc(i).Text)); err != nil {
 				return err
 			}
-			from = d.end
+			from = e.ends[i]
 		}
 		return nil
 	}
-	work := func(i int, c *chunk) (encoded, error) { return workers[i].encode(c) }
-	if err := corpus.Ordered(ctx, len(workers), produce, work, sink); err != nil {
+	work := func(_ int, c *chunk) (encoded, error) { return enc.encode(c) }
+	if err := corpus.Ordered(ctx, p.opts.Workers, produce, work, sink); err != nil {
 		return dataset.SplitMeta{}, err
 	}
 	if err := w.Close(); err != nil {

@@ -41,15 +41,19 @@ func (k *keeper) keep(j judged) error {
 		k.kept.Add(v.kept, d)
 		k.data.CharsOut += int64(v.chars)
 		k.data.BytesOut += int64(len(d.Text))
-		if k.p.opts.Memorize {
-			for _, s := range k.p.spools {
-				if err := s.add(d.Text); err != nil {
-					return err
-				}
-			}
-			continue
+		if err := k.spool(spooled{text: d.Text, sum: v.sum, sig: v.sig}); err != nil {
+			return err
 		}
-		if err := k.p.spools[k.p.opts.Split.Assign(v.sum, k.p.opts.SplitSeed)].add(d.Text); err != nil {
+	}
+	return nil
+}
+
+func (k *keeper) spool(d spooled) error {
+	if !k.p.opts.Memorize {
+		return k.p.spools[k.p.opts.Split.Assign(d.sum, k.p.opts.SplitSeed)].add(d)
+	}
+	for _, s := range k.p.spools {
+		if err := s.add(d); err != nil {
 			return err
 		}
 	}

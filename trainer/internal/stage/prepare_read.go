@@ -30,13 +30,15 @@ type chunkDoc struct {
 	end    int // in text
 	file   string
 	number int64
+	sum    corpus.Sum256 // this and what follows are known from a spool only
+	sig    corpus.Signature
 }
 
 func newChunk() *chunk { return &chunk{text: make([]byte, 0, chunkBytes+chunkBytes/4)} }
 
 func (c *chunk) add(d corpus.Document) (full bool) {
 	c.text = append(c.text, d.Text...)
-	c.docs = append(c.docs, chunkDoc{len(c.text), d.File, d.Number})
+	c.docs = append(c.docs, chunkDoc{end: len(c.text), file: d.File, number: d.Number})
 	return len(c.text) >= chunkBytes || len(c.docs) >= chunkDocs
 }
 
@@ -71,7 +73,7 @@ type reader struct {
 	clean   *corpus.Cleaner
 	measure corpus.Measurer
 	hash    corpus.Hasher
-	min     *corpus.MinHasher
+	min     *corpus.MinHasher // nil where near duplicates are not looked for
 }
 
 func (r *reader) judge(c *chunk) (judged, error) {
@@ -95,7 +97,7 @@ func (r *reader) judge(c *chunk) (judged, error) {
 		v.chars = m.Chars
 		if v.fate = r.opts.Filter.Judge(m); v.fate == corpus.Kept {
 			v.sum = r.hash.Sum(text)
-			if r.opts.DropNear {
+			if r.min != nil {
 				v.sig = r.min.Sign(text)
 			}
 			j.clean = append(j.clean, text...)
@@ -122,11 +124,14 @@ func (p *preparing) read(ctx context.Context) error {
 	}
 	workers := make([]*reader, p.opts.Workers)
 	for i := range workers {
-		min, err := corpus.NewMinHasher(p.opts.Near.Shingle)
-		if err != nil {
+		workers[i] = &reader{opts: p.opts, clean: corpus.NewCleaner(p.opts.Clean)}
+		if !p.opts.DropNear && !p.checksNear() {
+			continue
+		}
+		var err error
+		if workers[i].min, err = corpus.NewMinHasher(p.opts.Near.Shingle); err != nil {
 			return err
 		}
-		workers[i] = &reader{opts: p.opts, clean: corpus.NewCleaner(p.opts.Clean), min: min}
 	}
 	src := corpus.NewReader(ctx, p.files, p.readerOptions())
 	k := newKeeper(p)
@@ -142,6 +147,10 @@ func (p *preparing) read(ctx context.Context) error {
 	}
 	return k.finish(src)
 }
+
+// checksNear reports whether the check for leakage looks for near duplicates:
+// questions resemble each other by nature.
+func (p *preparing) checksNear() bool { return p.opts.Format == dataset.FormatText }
 
 // chunks emits the documents of src.
 func chunks(src *corpus.Reader, emit func(*chunk) error) error {

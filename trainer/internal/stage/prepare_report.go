@@ -135,7 +135,7 @@ func (r *PrepareReport) finish(p *preparing) {
 	m.CharsPerToken = float64(chars) / float64(tokens)
 	exact, near := p.leaks.Leaks()
 	d.Leakage = LeakageReport{Exact: exact, Unchecked: p.leaks.Unchecked()}
-	if p.opts.Format == dataset.FormatText {
+	if p.checksNear() {
 		d.Leakage.Near = &near
 	}
 }

@@ -7,7 +7,16 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/trainyard/trainyard/trainer/internal/corpus"
 )
+
+// spooled is a document and what is known of it.
+type spooled struct {
+	text []byte // valid during the call that hands it over
+	sum  corpus.Sum256
+	sig  corpus.Signature // zero where near duplicates are not looked for
+}
 
 // spool is a file of documents on their way from reading to encoding: a
 // tokenizer can be learnt only when all of the train split is known, which may
@@ -16,7 +25,6 @@ type spool struct {
 	file *os.File
 	w    *bufio.Writer
 	docs int64
-	size int64 // bytes of the documents
 }
 
 func newSpool(path string) (*spool, error) {
@@ -27,19 +35,19 @@ func newSpool(path string) (*spool, error) {
 	return &spool{file: f, w: bufio.NewWriterSize(f, 256<<10)}, nil
 }
 
-func (s *spool) add(doc []byte) error {
-	var head [binary.MaxVarintLen64]byte
-	if _, err := s.w.Write(head[:binary.PutUvarint(head[:], uint64(len(doc)))]); err != nil {
-		return err
-	}
+func (s *spool) add(d spooled) error {
+	var length [binary.MaxVarintLen64]byte
 	s.docs++
-	s.size += int64(len(doc))
-	_, err := s.w.Write(doc)
-	return err
+	for _, part := range [][]byte{length[:binary.PutUvarint(length[:], uint64(len(d.text)))], d.sum[:], d.sig[:], d.text} {
+		if _, err := s.w.Write(part); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// each calls f with every document, valid during the call.
-func (s *spool) each(f func(doc []byte) error) error {
+// each calls f with every document.
+func (s *spool) each(f func(d spooled) error) error {
 	if err := s.w.Flush(); err != nil {
 		return err
 	}
@@ -47,7 +55,7 @@ func (s *spool) each(f func(doc []byte) error) error {
 		return err
 	}
 	r := bufio.NewReaderSize(s.file, 256<<10)
-	var doc []byte
+	var d spooled
 	for {
 		n, err := binary.ReadUvarint(r)
 		if errors.Is(err, io.EOF) {
@@ -56,14 +64,16 @@ func (s *spool) each(f func(doc []byte) error) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.file.Name(), err)
 		}
-		if uint64(cap(doc)) < n {
-			doc = make([]byte, n)
+		if uint64(cap(d.text)) < n {
+			d.text = make([]byte, n)
 		}
-		doc = doc[:n]
-		if _, err := io.ReadFull(r, doc); err != nil {
-			return fmt.Errorf("%s: %w", s.file.Name(), err)
+		d.text = d.text[:n]
+		for _, part := range [][]byte{d.sum[:], d.sig[:], d.text} {
+			if _, err := io.ReadFull(r, part); err != nil {
+				return fmt.Errorf("%s: %w", s.file.Name(), err)
+			}
 		}
-		if err := f(doc); err != nil {
+		if err := f(d); err != nil {
 			return err
 		}
 	}
@@ -72,10 +82,10 @@ func (s *spool) each(f func(doc []byte) error) error {
 // errStop ends each early without an error of its own.
 var errStop = errors.New("stop")
 
-// all is each as an iterator.
+// all iterates over the texts.
 func (s *spool) all(yield func([]byte, error) bool) {
-	err := s.each(func(doc []byte) error {
-		if !yield(doc, nil) {
+	err := s.each(func(d spooled) error {
+		if !yield(d.text, nil) {
 			return errStop
 		}
 		return nil

@@ -450,34 +450,3 @@ func TestPrepareRefusesToReadItsOwnOutput(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkPrepare(b *testing.B) {
-	docs := sentences(1, 40000)
-	input := textFile(b, docs)
-	info, err := os.Stat(input)
-	if err != nil {
-		b.Fatal(err)
-	}
-	tok := smallPrepare(b, textFile(b, docs[:2000]))
-	tok.VocabSize = 2000
-	mustPrepare(b, tok)
-	for _, bench := range []struct {
-		name string
-		edit func(*PrepareOptions)
-	}{
-		{"clean+split+encode", func(o *PrepareOptions) { o.DropNear, o.DropExact, o.Sensitivity = false, false, nil }},
-		{"everything", func(*PrepareOptions) {}},
-	} {
-		for _, workers := range []int{1, 2} {
-			b.Run(fmt.Sprintf("%s/workers=%d", bench.name, workers), func(b *testing.B) {
-				o := smallPrepare(b, input)
-				o.Tokenizer, o.Workers = tok.RunDir, workers
-				bench.edit(&o)
-				b.SetBytes(info.Size())
-				for b.Loop() {
-					mustPrepare(b, o)
-				}
-			})
-		}
-	}
-}
