@@ -5,7 +5,8 @@
 //
 // A document is one documented declaration: a package clause, a function, a
 // method, a type with its fields, or a group of constants or variables. It is the
-// declaration without function bodies and values, followed by its comment.
+// declaration (of functions without the body, of groups the names) followed by its
+// comment and those of its parts.
 // Documents come in the order of import path, file and position, separated by
 // three newlines. -bytes stops before the document that would go beyond it, so
 // the output ends with a whole one.
@@ -26,8 +27,8 @@ import (
 	"strings"
 )
 
-// separator goes between documents: three newlines and the end of a line, of
-// which no comment has as many.
+// separator goes between documents, the first newline being the end of the line
+// before: no comment has as many.
 const separator = "\n\n\n"
 
 func main() {
