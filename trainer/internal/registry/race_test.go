@@ -242,6 +242,45 @@ func crashAt(t *testing.T, n int, after bool, call func(*testing.T, *Registry) e
 	return true
 }
 
+// Two movers may write the alias file in the other order than their events.
+func TestAliasFileNeverMovesBack(t *testing.T) {
+	t.Parallel()
+	r, s := openDir(t, t.TempDir())
+	for _, v := range []string{"a", "b", "c"} {
+		promote(t, r, add(t, r, v))
+	}
+	events := checkConsistent(t, r, s)
+	if err := r.point(t.Context(), events[1]); err != nil {
+		t.Fatal(err)
+	}
+	checkConsistent(t, r, s)
+}
+
+// An alias that has its version already is not reported as done while its file
+// cannot be written.
+func TestRepairThatFailsIsReported(t *testing.T) {
+	t.Parallel()
+	plain, s := openDir(t, t.TempDir())
+	a := add(t, plain, "a")
+	noAlias := func(op storefault.Op, key string) error {
+		if op.Writes() && strings.Contains(key, "/aliases/") {
+			return store.ErrDenied
+		}
+		return nil
+	}
+	r := New(&storefault.Store{Store: s, Before: noAlias}, Options{Sleep: noSleep})
+	for _, changed := range []bool{true, false} {
+		moved, err := r.Promote(t.Context(), Move{Model: model, Alias: "production", Version: a})
+		if moved.Changed != changed || !errors.Is(err, store.ErrDenied) || !strings.Contains(err.Error(), "repeat to repair") {
+			t.Errorf("%+v, %v", moved, err)
+		}
+	}
+	promote(t, plain, a)
+	if n := len(checkConsistent(t, plain, s)); n != 1 {
+		t.Errorf("%d events", n)
+	}
+}
+
 // A store that is down, denied or gone is never "not found": the first promote
 // must not take it for an empty registry.
 func TestStoreFaultsFailClosed(t *testing.T) {

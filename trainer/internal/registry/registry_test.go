@@ -306,6 +306,32 @@ func TestAdd(t *testing.T) {
 			t.Errorf("card %q, %v", body, err)
 		}
 	})
+	t.Run("after an unfinished one with another card", func(t *testing.T) {
+		a := addition(t, "unfinished")
+		card := versionDir(model, sha("unfinished")) + "/docs/card.md"
+		if _, err := s.PutIf(t.Context(), card, []byte("first card"), ""); err != nil {
+			t.Fatal(err)
+		}
+		m, added, err := r.Add(t.Context(), a)
+		if f, _ := m.file("docs/card.md"); err != nil || !added || f.SHA256 != sha("first card") {
+			t.Errorf("%+v, %v, %v", m, added, err)
+		}
+		if _, err := r.Verify(t.Context(), model, m.Version); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("after an unfinished one with another configuration", func(t *testing.T) {
+		key := versionDir(model, sha("half")) + "/config.json"
+		if _, err := s.PutIf(t.Context(), key, []byte("other"), ""); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := r.Add(t.Context(), addition(t, "half")); !errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), key) {
+			t.Error(err)
+		}
+		if _, err := r.Manifest(t.Context(), model, sha("half")); !errors.Is(err, store.ErrNotFound) {
+			t.Error(err)
+		}
+	})
 	t.Run("with another configuration is a conflict", func(t *testing.T) {
 		a := addition(t, "weights")
 		for _, f := range a.Files {
