@@ -32,7 +32,9 @@ type App struct {
 
 // verbs lists what makes each subcommand.
 func verbs() []func(*App) *cobra.Command {
-	return []func(*App) *cobra.Command{newTrain, newSample, newServe, newVersion}
+	return []func(*App) *cobra.Command{
+		newRun, newPrepare, newTrain, newEvaluate, newGate, newPromote, newRollback, newSample, newLineage, newReport, newServe, newVersion,
+	}
 }
 
 // Main runs the command line of this process and returns its exit code.

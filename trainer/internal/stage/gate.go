@@ -32,6 +32,7 @@ var ErrBlocked = errors.New("candidate is blocked")
 type GateOptions struct {
 	Recording
 	Target
+	StoreErr   error // why there is no store to ask, for the verdict
 	RunDir     string
 	Checkpoint string // train.BestDir or train.LastDir
 	Policy     gate.Policy
@@ -60,7 +61,10 @@ func Gate(ctx context.Context, opts GateOptions) (*gate.Report, error) {
 	}
 	// No verdict could be written. What comes next must not find an empty one.
 	_ = results.Set("verdict", gate.Blocked)
-	return nil, coded("gate", errors.Join(err, results.Write()))
+	if writeErr := results.Write(); writeErr != nil {
+		err = fmt.Errorf("%w; and no results: %w", err, writeErr)
+	}
+	return nil, coded("gate", err)
 }
 
 // gating is one run of Gate.
@@ -133,7 +137,10 @@ func (g *gating) inputs(ctx context.Context) {
 
 // promoted asks the store what the alias points to now.
 func (g *gating) promoted(ctx context.Context) gate.Digest {
-	if g.opts.Store == nil {
+	switch {
+	case g.opts.StoreErr != nil:
+		return gate.Digest{Err: fmt.Errorf("cannot ask: %v", g.opts.StoreErr)} // whatever it says, nobody answered "not found"
+	case g.opts.Store == nil:
 		return gate.Digest{Err: errors.New("no store was given to ask: set --store")}
 	}
 	p, err := registry.New(g.opts.Store, registry.Options{}).Get(ctx, g.opts.Name, g.opts.Alias)

@@ -2,6 +2,7 @@ package stage
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net/url"
 	"os"
@@ -26,6 +27,9 @@ type Recording struct {
 	Now   func() time.Time
 	Code  lineage.Code
 	Host  lineage.Host
+	// Origins are the places that input files were downloaded from, by local
+	// path; others are where they lie.
+	Origins map[string]string
 }
 
 // begin claims the run directory and starts the record of a stage.
@@ -63,7 +67,7 @@ func RecordedPrepare(ctx context.Context, r Recording, o PrepareOptions) (Prepar
 		"vocab-size": rep.Meta.VocabSize, "min-frequency": o.MinFrequency, "drop-exact": o.DropExact, "drop-near": o.DropNear,
 	})
 	rec.Seed("split-seed", o.SplitSeed)
-	sources(rec, o, rep)
+	r.sources(rec, o, rep)
 	givenTokenizer(ctx, rec, o.Tokenizer)
 	for _, f := range rep.Files {
 		rec.Output(ctx, lineage.KindData, f)
@@ -93,7 +97,7 @@ func givenTokenizer(ctx context.Context, rec *lineage.Recorder, where string) {
 }
 
 // sources notes the files of the corpus with their digests as prepare read them.
-func sources(rec *lineage.Recorder, o PrepareOptions, rep PrepareReport) {
+func (r Recording) sources(rec *lineage.Recorder, o PrepareOptions, rep PrepareReport) {
 	if n := len(rep.Data.Sources); n == 0 || n > maxSources {
 		rec.Add(lineage.Artifact{Name: "corpus", URI: "urn:trainyard:corpus", Kind: lineage.KindCorpus, SHA256: rep.Data.CorpusSHA256})
 		return
@@ -101,7 +105,9 @@ func sources(rec *lineage.Recorder, o PrepareOptions, rep PrepareReport) {
 	where := map[string]string{}
 	if files, err := corpus.Files(o.Inputs); err == nil { // gone again since: no place to tell
 		for _, f := range files {
-			if abs, err := filepath.Abs(f.Path); err == nil {
+			if origin, ok := r.Origins[f.Path]; ok {
+				where[f.Name] = origin
+			} else if abs, err := filepath.Abs(f.Path); err == nil {
 				where[f.Name] = fileURI(abs)
 			}
 		}
@@ -254,4 +260,25 @@ func RecordedSample(ctx context.Context, r Recording, o SampleOptions) (SampleRe
 	}
 	rec.Output(ctx, lineage.KindFile, SamplesFile)
 	return rep, writeRecord(rec, lineage.Succeeded)
+}
+
+// PrepareWithResults is RecordedPrepare with results for later steps in
+// resultsDir, unless that is empty.
+func PrepareWithResults(ctx context.Context, r Recording, o PrepareOptions, resultsDir string) (PrepareReport, error) {
+	results, err := NewResults(resultsDir, "documents", "train-tokens", "data-quality")
+	if err != nil {
+		return PrepareReport{}, err
+	}
+	rep, err := RecordedPrepare(ctx, r, o)
+	if err == nil {
+		for name, value := range map[string]any{"documents": rep.Data.DocsOut, "train-tokens": rep.Meta.TrainTokens, "data-quality": rep.Quality.Gate} {
+			if err = results.Set(name, fmt.Sprint(value)); err != nil {
+				break
+			}
+		}
+	}
+	if writeErr := results.Write(); err == nil {
+		err = writeErr
+	}
+	return rep, err
 }
