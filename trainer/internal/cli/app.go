@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -58,6 +59,10 @@ func (a *App) Run(ctx context.Context, args []string) int {
 	root := a.root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	if cause := context.Cause(ctx); errors.Is(err, context.Canceled) && cause != nil {
+		// Many a function only says that its context ended: here is why.
+		err = fmt.Errorf("%w: %w", err, cause)
+	}
 	if err != nil {
 		fmt.Fprintln(a.Err, "trainer:", err)
 	}
@@ -73,7 +78,9 @@ func (a *App) root() *cobra.Command {
 Every flag is also an environment variable (--max-iters is TRAINER_MAX_ITERS) and
 a key of the YAML file of --config (max-iters: 300). Flags win over variables,
 variables over the file; an empty variable counts as unset. Keys under a
-subcommand's name are for that subcommand alone.`,
+subcommand's name are for that subcommand alone.
+
+TRAINER_ISA forces the kernels' instruction set: portable, avx2 or avx512.`,
 		SilenceErrors: true, SilenceUsage: true,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },

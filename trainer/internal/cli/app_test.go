@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -67,6 +68,7 @@ func TestUsageErrors(t *testing.T) {
 		"negative threads":  {nil, []string{"train", "--threads", "-1"}, "threads is -1"},
 		"unknown progress":  {nil, []string{"train", "--run-dir", t.TempDir(), "--progress", "loud"}, `progress is "loud"`},
 		"global that fails": {nil, []string{"train", "--run-dir", qaRun(t), "--global-batch", "7"}, "global-batch is 7"},
+		"serve too many":    {nil, []string{"serve", "--run-dir", "x", "--concurrency", "-1"}, "concurrency is -1"},
 		"serve nothing":     {nil, []string{"serve"}, "no model"},
 		"sample nothing":    {nil, []string{"sample"}, "no model"},
 	} {
@@ -109,6 +111,18 @@ func TestCodeOf(t *testing.T) {
 				t.Errorf("%v: code %d, want %d", err, got, want)
 			}
 		}
+	}
+}
+
+func TestSignalDuringAnyWorkHasItsCode(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(exitcode.SignalError{Signal: syscall.SIGTERM})
+	var errs bytes.Buffer
+	a := &App{Out: io.Discard, Err: &errs, Getenv: func(string) string { return "" }, Now: time.Now}
+	// Preparing sees the end of its context before training begins.
+	code := a.Run(ctx, []string{"train", "--run-dir", filepath.Join(t.TempDir(), "run"), "--qa", factsFile})
+	if code != exitcode.Terminated || !strings.Contains(errs.String(), "SIGTERM") {
+		t.Errorf("code %d: %s", code, errs.String())
 	}
 }
 

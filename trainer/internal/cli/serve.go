@@ -83,12 +83,12 @@ SIGTERM lets running answers end.`,
 func (f *serveFlags) load(o *serve.Options) error {
 	dir := f.model
 	switch {
+	case f.concurrency < 0 || f.concurrency > 1024:
+		return exitcode.Errorf(exitcode.Usage, "concurrency is %d, want 0 to 1024", f.concurrency)
 	case dir == "" && f.runDir == "":
 		return exitcode.Errorf(exitcode.Usage, "no model: set run-dir or model")
 	case dir == "":
 		dir = filepath.Join(f.runDir, train.BestDir)
-	case f.concurrency < 0 || f.concurrency > 1024:
-		return exitcode.Errorf(exitcode.Usage, "concurrency is %d, want 0 to 1024", f.concurrency)
 	}
 	m, err := hf.Load(dir)
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/trainyard/trainyard/trainer/internal/exitcode"
 	"github.com/trainyard/trainyard/trainer/internal/generate"
 	"github.com/trainyard/trainyard/trainer/internal/gpt"
+	"github.com/trainyard/trainyard/trainer/internal/hf"
 	"github.com/trainyard/trainyard/trainer/internal/progress"
 	"github.com/trainyard/trainyard/trainer/internal/train"
 )
@@ -346,6 +347,29 @@ func TestUntrainedLossIsThatOfGuessing(t *testing.T) {
 	const lnV = 5.703782 // ln 300
 	if *r.EvalLoss < lnV*0.99 || *r.EvalLoss > lnV*1.01 {
 		t.Errorf("loss %v, want ln 300 = %v", *r.EvalLoss, lnV)
+	}
+}
+
+func TestModelThatOverflowsIsDivergence(t *testing.T) {
+	o := quickTrain(prepareText(t))
+	m, err := gpt.New(gpt.Config{VocabSize: 300, Layers: 1, Heads: 1, Channels: 8, Inner: 32, BlockSize: 32, Activation: gpt.GELUTanh, Epsilon: 1e-5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range m.Params() {
+		for i := range p.Data {
+			p.Data[i] = float32(i%3-1) * 1e30 // finite, but not what comes of it
+		}
+	}
+	o.From = t.TempDir()
+	if _, err := hf.Save(o.From, m, hf.SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Train(t.Context(), o); !errors.Is(err, train.ErrDiverged) || !strings.Contains(err.Error(), "at step ") {
+		t.Errorf("%v, want ErrDiverged with the step", err)
+	}
+	if _, err := os.Stat(filepath.Join(o.RunDir, train.LastDir)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a checkpoint was saved: %v", err)
 	}
 }
 
