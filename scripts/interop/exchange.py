@@ -28,10 +28,16 @@ def greedy(model, ids):
     return out[0].tolist()
 
 
+def byte_of_character():
+    """GPT-2's alphabet: printable bytes stand for themselves, the others for U+0100 on."""
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    rest = [b for b in range(256) if b not in plain]
+    return {**{chr(b): b for b in plain}, **{chr(256 + i): b for i, b in enumerate(rest)}}
+
+
 def text_bytes(tokenizer, ids):
     """The bytes of tokens: a random model's text need not be UTF-8, and decode hides it."""
-    from transformers.models.gpt2.tokenization_gpt2 import bytes_to_unicode
-    byte_of = {c: b for b, c in bytes_to_unicode().items()}
+    byte_of = byte_of_character()
     out = bytearray()
     for token, i in zip(tokenizer.convert_ids_to_tokens(ids), ids):
         out += token.encode() if i in tokenizer.all_special_ids else bytes(byte_of[c] for c in token)

@@ -48,7 +48,7 @@ func TestRefusedWriteNamesUserPathAndMode(t *testing.T) {
 	if err := os.Chmod(dir, 0o555); err != nil {
 		t.Fatal(err)
 	}
-	defer os.Chmod(dir, 0o755)
+	defer func() { _ = os.Chmod(dir, 0o755) }()
 	for name, act := range map[string]func() error{
 		"write file":     func() error { return WriteBytes(filepath.Join(dir, "f"), nil) },
 		"make directory": func() error { return MkdirAll(filepath.Join(dir, "d")) },

@@ -92,7 +92,7 @@ func parseConfig(raw []byte) (fileConfig, error) {
 	}
 	var f fields
 	if err := json.Unmarshal(raw, &f); err != nil {
-		return fileConfig{}, fmt.Errorf("%w: not a JSON object: %v", ErrModel, err)
+		return fileConfig{}, fmt.Errorf("%w: not a JSON object: %w", ErrModel, err)
 	}
 	modelType := ""
 	if _, err := f.get("model_type", &modelType); err != nil {

@@ -233,7 +233,7 @@ func TestEachFloat32(t *testing.T) {
 			t.Errorf("%s: parts do not make the tensor", d)
 		}
 		calls := 0
-		if err := r.EachFloat32("a", func([]float32) error { calls++; return io.ErrClosedPipe }); err != io.ErrClosedPipe || calls != 1 {
+		if err := r.EachFloat32("a", func([]float32) error { calls++; return io.ErrClosedPipe }); !errors.Is(err, io.ErrClosedPipe) || calls != 1 {
 			t.Errorf("%s: %d calls and %v after an error", d, calls, err)
 		}
 		if err := r.EachFloat32("x", nil); err == nil {
