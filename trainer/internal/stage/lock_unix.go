@@ -20,7 +20,8 @@ const lockFile = ".train.lock"
 
 func lockRun(dir string) (*runLock, error) {
 	path := filepath.Join(dir, lockFile)
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o664)
+	// To read is enough for a lock, also for another user of the group.
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY, 0o664)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, exitcode.Errorf(exitcode.BadInput, "run directory %s does not exist: run prepare first", dir)
 	}
