@@ -37,7 +37,11 @@ func (s *fileStore) lock(ctx context.Context) (unlock func(), err error) {
 		return func() { f.Close(); release() }, nil
 	case <-ctx.Done():
 		// flock cannot be interrupted: give the lock back when it comes.
-		go func() { <-got; f.Close(); release() }()
+		go func() {
+			<-got
+			_ = f.Close() // nothing was written
+			release()
+		}()
 		return nil, ctx.Err()
 	}
 }

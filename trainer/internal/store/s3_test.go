@@ -89,7 +89,7 @@ func TestS3Answers(t *testing.T) {
 					continue
 				}
 				for _, sentinel := range []error{ErrNotFound, ErrNoBucket, ErrLost, ErrDenied} {
-					if errors.Is(err, sentinel) != (sentinel == tc.want) {
+					if errors.Is(err, sentinel) != errors.Is(tc.want, sentinel) {
 						t.Errorf("%s: is %q: %v: %v", verb, sentinel, errors.Is(err, sentinel), err)
 					}
 				}
