@@ -19,7 +19,8 @@ GOLANGCI_LINT_VERSION := v2.15.0
 MODULES := . trainer $(wildcard trainer/internal/kernel/gen)
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-TRAINER_SRC := $(shell git ls-files --cached --others --exclude-standard trainer)
+COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null)
+TRAINER_SRC := $(wildcard $(shell git ls-files --cached --others --exclude-standard trainer))
 
 RUN_DIR      ?= runs/local
 RUN_FLAGS    ?=
@@ -39,7 +40,7 @@ trainer: bin/trainer ## Build the trainer, one static binary: bin/trainer
 
 bin/trainer: $(TRAINER_SRC)
 	cd trainer && CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false \
-	  -ldflags "-X main.version=$(VERSION)" -o ../bin/trainer ./cmd/trainer
+	  -ldflags "-X main.version=$(VERSION) -X main.commit=$(COMMIT)" -o ../bin/trainer ./cmd/trainer
 
 .PHONY: corpus
 corpus: $(CORPUS) ## Cut a corpus from the Go standard library's doc comments
