@@ -186,6 +186,25 @@ func TestStoreFaultsFailClosed(t *testing.T) {
 	}
 }
 
+// An event that is listed and then missing is damage. Taken for "the alias was
+// never set" it would let a candidate through without a comparison.
+func TestListedEventThatIsMissing(t *testing.T) {
+	t.Parallel()
+	plain, s := openDir(t, t.TempDir())
+	promote(t, plain, add(t, plain, "a"))
+	for _, lost := range []string{"/history/", "/history/ and /aliases/"} {
+		r := New(&storefault.Store{Store: s, Before: func(op storefault.Op, key string) error {
+			if op == storefault.Get && (strings.Contains(key, "/history/") || strings.Contains(key, "/aliases/") && strings.Contains(lost, "/aliases/")) {
+				return store.ErrNotFound
+			}
+			return nil
+		}}, Options{Sleep: noSleep})
+		if _, err := r.Get(t.Context(), model, "production"); !errors.Is(err, store.ErrIntegrity) || errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%s: %v", lost, err)
+		}
+	}
+}
+
 // A server that calls every race lost, though nobody wins, must not be asked
 // for ever.
 func TestRaceThatNobodyWins(t *testing.T) {

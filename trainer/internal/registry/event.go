@@ -98,6 +98,10 @@ func (r *Registry) readEvents(ctx context.Context, model string, first, last int
 		wg.Go(func() {
 			defer func() { <-slots }()
 			e, err := r.readEvent(ctx, model, first+int64(i))
+			if errors.Is(err, store.ErrNotFound) {
+				// It was listed. This must not look like an alias that was never set.
+				err = fmt.Errorf("history of %s: %w: entry %d is listed, but not there", model, store.ErrIntegrity, first+int64(i))
+			}
 			if err != nil {
 				cancel(err) // only the first cause stays
 			}

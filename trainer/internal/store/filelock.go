@@ -38,8 +38,7 @@ func (s *fileStore) lock(ctx context.Context) (unlock func(), err error) {
 	case <-ctx.Done():
 		// flock cannot be interrupted: give the lock back when it comes.
 		go func() {
-			<-got
-			_ = f.Close() // nothing was written
+			_ = errors.Join(<-got, f.Close()) // nobody is left to hear it
 			release()
 		}()
 		return nil, ctx.Err()
