@@ -221,3 +221,19 @@ func TestConfigOfALargerModelTakesNoMemory(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestHeadOfSeveralParts has a head longer than the parts in which it is compared.
+func TestHeadOfSeveralParts(t *testing.T) {
+	cfg := testConfig()
+	cfg.VocabSize = 10_007
+	params := newParams(cfg)
+	own := slices.Clone(params[0].Data)
+	file := append(tensors(params), safetensors.Tensor{Name: head, DType: safetensors.F32, Shape: params[0].Shape, Data: own})
+	if err := loadParams(reader(t, file), cleared(params), true); err != nil {
+		t.Fatal(err)
+	}
+	own[40_000]++
+	if err := loadParams(reader(t, file), cleared(params), true); err == nil || !strings.Contains(err.Error(), "element 40000 ") {
+		t.Errorf("got %v, want an error at element 40000", err)
+	}
+}
