@@ -60,6 +60,26 @@ func TestTamperedHistoryIsFound(t *testing.T) {
 	}
 }
 
+func TestAliasOfAVersionThatIsGone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r, _ := openDir(t, dir)
+	a := add(t, r, "a")
+	promote(t, r, a)
+	if err := os.Remove(filepath.Join(dir, versionDir(model, a), manifestName)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Fetch(t.Context(), model, "production", t.TempDir()); !errors.Is(err, store.ErrIntegrity) || errors.Is(err, store.ErrNotFound) {
+		t.Errorf("by alias: %v", err)
+	}
+	if _, err := r.Fetch(t.Context(), model, a, t.TempDir()); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("by version: %v", err)
+	}
+	if _, err := r.Fetch(t.Context(), model, "other", t.TempDir()); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("by an alias that was never set: %v", err)
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	v := sha("x")
 	f.Add([]byte(`{"seq":1,"kind":"promote","model":"demo","alias":"production","version":"` + v + `"}`))

@@ -142,6 +142,10 @@ func (r *Registry) Fetch(ctx context.Context, model, ref, dir string) (Manifest,
 		return Manifest{}, err
 	}
 	m, err := r.Manifest(ctx, model, version)
+	if errors.Is(err, store.ErrNotFound) && ref != version {
+		// Not "not found", which would read as an alias that was never set.
+		err = fmt.Errorf("%s of model %s is version %s: %w: it has no manifest: add it again", ref, model, version, store.ErrIntegrity)
+	}
 	if err != nil {
 		return Manifest{}, err
 	}
