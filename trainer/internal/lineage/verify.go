@@ -108,10 +108,10 @@ func (v *verifier) check(ctx context.Context, c Checker, r *Record, a Artifact) 
 	return nil
 }
 
-// link asks where an input came from. A model that the run did not make is one
-// that the store holds, with a lineage of its own.
+// link asks where an input came from. A model with a URI is one of a registry,
+// where it has a lineage of its own.
 func (v *verifier) link(r *Record, a Artifact) {
-	if a.External() || maker(v.recs, r, a) != nil || (a.Kind == KindModel && v.found[a] == OK) {
+	if a.External() || maker(v.recs, r, a) != nil || (a.Kind == KindModel && a.URI != "") {
 		return
 	}
 	if v.found[a] == OK || v.found[a] == Unchecked {

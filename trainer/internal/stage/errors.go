@@ -20,8 +20,11 @@ func coded(stage string, err error) error {
 	}
 	var have *exitcode.Error
 	var path *fs.PathError
+	var signal exitcode.SignalError
 	code := exitcode.BadInput
 	switch {
+	case errors.As(err, &signal):
+		return err // it has the code of the signal
 	case errors.As(err, &have):
 		code = have.Code
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

@@ -147,6 +147,7 @@ type versionChecker struct {
 	reg      *registry.Registry
 	manifest registry.Manifest
 	made     map[string]string // models of the run by their directory
+	outside  lineage.Files     // a corpus or policy, where it still lies
 }
 
 func (c *versionChecker) key(name string) string {
@@ -163,7 +164,11 @@ func (c *versionChecker) Digest(ctx context.Context, a lineage.Artifact) (string
 	case a.Kind == lineage.KindModel:
 		return versionDigest(ctx, c.reg, a)
 	case a.External():
-		return "", lineage.ErrUnchecked
+		sum, err := c.outside.Digest(ctx, a)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = lineage.ErrUnchecked // it is kept elsewhere
+		}
+		return sum, err
 	}
 	for _, f := range c.manifest.Files {
 		if f.SHA256 == a.SHA256 {

@@ -140,12 +140,17 @@ func RecordedTrain(ctx context.Context, r Recording, o TrainOptions) (TrainRepor
 		return rep, nil // nothing was trained: the record of who did stays
 	}
 	for _, f := range o.Config.Identity() {
-		rec.Parameter(f.Name, f.Value)
+		if f.Name != "seed" { // it has a place of its own
+			rec.Parameter(f.Name, f.Value)
+		}
 	}
 	parameters(rec, map[string]any{
 		"eval-interval": o.Config.EvalInterval, "layers": o.Model.Layers, "heads": o.Model.Heads, "channels": o.Model.Channels,
-		"steps": rep.Step, "resumed-at": rep.Resumed, "stop-reason": rep.StopReason,
+		"steps": rep.Step, "resumed-at": rep.Resumed,
 	})
+	if rep.StopReason != "" {
+		rec.Parameter("stop-reason", rep.StopReason)
+	}
 	rec.Seed("seed", o.Config.Seed)
 	for _, f := range []string{dataset.Bin(trainSplit), dataset.Bin(valSplit), tokenizerFile, dataset.MetaFile} {
 		if _, err := os.Stat(filepath.Join(o.RunDir, f)); err == nil {
