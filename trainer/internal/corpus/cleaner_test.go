@@ -44,6 +44,25 @@ func TestClean(t *testing.T) {
 	}
 }
 
+// What is longer than a tag, a comment or a marker can be is text.
+func TestCleanKeepsWhatIsTooLong(t *testing.T) {
+	for name, tt := range map[string]struct {
+		open, close string
+		limit       int
+	}{"tag": {"<b ", ">", maxTag}, "comment": {"<!--", "-->", maxComment}, "marker": {"-{", "}-", maxWiki}} {
+		t.Run(name, func(t *testing.T) {
+			fit := tt.open + strings.Repeat("x", tt.limit-len(tt.open)-len(tt.close)) + tt.close
+			if got := NewCleaner(DefaultClean()).Clean([]byte(fit)); strings.Contains(string(got), tt.open) {
+				t.Errorf("%d bytes are kept", len(fit))
+			}
+			long := tt.open + "x" + strings.TrimPrefix(fit, tt.open)
+			if got := NewCleaner(DefaultClean()).Clean([]byte(long)); string(got) != long {
+				t.Errorf("%d bytes are taken out", len(long))
+			}
+		})
+	}
+}
+
 func TestCleanStepsCanBeOff(t *testing.T) {
 	in := "<b>a</b>  -{x}-\x00 e\u0301 \xff"
 	for _, tt := range []struct {
