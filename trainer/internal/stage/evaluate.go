@@ -102,6 +102,9 @@ func (e *evaluating) run(ctx context.Context, results *Results) error {
 // inputs reads what is to be measured, and what it is compared with.
 func (e *evaluating) inputs(ctx context.Context) error {
 	o := &e.opts
+	if err := o.validate(); err != nil {
+		return err
+	}
 	var err error
 	if e.rec, _, err = o.begin(o.RunDir, "evaluate"); err != nil {
 		return err
@@ -167,16 +170,29 @@ func (e *evaluating) findBaseline(ctx context.Context, pool *par.Pool) error {
 	return nil
 }
 
-// validate checks that data, tokenizer and model belong together.
-func (e *evaluating) validate() error {
-	o := &e.opts
+// validate refuses what no run can have.
+func (o EvaluateOptions) validate() error {
 	switch {
-	case o.Checkpoint != train.BestDir && o.Checkpoint != train.LastDir:
-		return exitcode.Errorf(exitcode.Usage, "checkpoint is %q: use %s or %s", o.Checkpoint, train.BestDir, train.LastDir)
 	case o.Threads < 0:
 		return exitcode.Errorf(exitcode.Usage, "threads is %d: want 1 or more, or 0 for all", o.Threads)
 	case o.Sample < 0:
 		return exitcode.Errorf(exitcode.Usage, "sample is %d: want 0 for the whole splits, or a number of documents", o.Sample)
+	}
+	return validCheckpoint(o.Checkpoint)
+}
+
+// validCheckpoint keeps the name of a checkpoint from being a path.
+func validCheckpoint(name string) error {
+	if name != train.BestDir && name != train.LastDir {
+		return exitcode.Errorf(exitcode.Usage, "checkpoint is %q: use %s or %s", name, train.BestDir, train.LastDir)
+	}
+	return nil
+}
+
+// validate checks that data, tokenizer and model belong together.
+func (e *evaluating) validate() error {
+	o := &e.opts
+	switch {
 	case e.candidate.identity.Tokenizer != e.meta.TokenizerSHA256:
 		return exitcode.Errorf(exitcode.BadInput, "%s has another tokenizer than the data of %s: train on these data", e.candidate.dir, o.RunDir)
 	case e.candidate.identity.VocabSize < e.meta.VocabSize:

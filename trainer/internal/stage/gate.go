@@ -106,8 +106,8 @@ func (g *gating) run(ctx context.Context, results *Results) error {
 
 func (g *gating) validate() error {
 	o := &g.opts
-	if o.Checkpoint != train.BestDir && o.Checkpoint != train.LastDir {
-		return exitcode.Errorf(exitcode.Usage, "checkpoint is %q: use %s or %s", o.Checkpoint, train.BestDir, train.LastDir)
+	if err := validCheckpoint(o.Checkpoint); err != nil {
+		return err
 	}
 	if err := o.Policy.Validate(); err != nil {
 		return exitcode.Errorf(exitcode.Usage, "%w", err)

@@ -60,6 +60,9 @@ func Lineage(ctx context.Context, o LineageOptions) (*lineage.Report, error) {
 
 // runLineage checks a run directory.
 func runLineage(ctx context.Context, o LineageOptions) (*lineage.Report, error) {
+	if err := validCheckpoint(o.Checkpoint); err != nil {
+		return nil, err
+	}
 	recs, err := lineage.ReadDir(filepath.Join(o.RunDir, lineage.Dir))
 	if err != nil {
 		return nil, err

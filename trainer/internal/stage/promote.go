@@ -119,6 +119,9 @@ func (p *promoting) run(ctx context.Context, results *Results) error {
 // inputs reads verdict, evaluation and records.
 func (p *promoting) inputs() error {
 	o := &p.opts
+	if err := validCheckpoint(o.Checkpoint); err != nil {
+		return err
+	}
 	var err error
 	if p.rec, p.id, err = o.begin(o.RunDir, "promote"); err != nil {
 		return err
@@ -155,9 +158,6 @@ func (p *promoting) inputs() error {
 // validate asks that the verdict is a pass of exactly this candidate.
 func (p *promoting) validate(ctx context.Context) error {
 	o, v := &p.opts, p.verdict
-	if o.Checkpoint != train.BestDir && o.Checkpoint != train.LastDir {
-		return exitcode.Errorf(exitcode.Usage, "checkpoint is %q: use %s or %s", o.Checkpoint, train.BestDir, train.LastDir)
-	}
 	sum, err := lineage.HashFile(ctx, filepath.Join(o.RunDir, o.Checkpoint, hf.WeightsFile))
 	if err != nil {
 		return err

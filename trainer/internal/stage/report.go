@@ -29,6 +29,9 @@ type ReportOptions struct {
 // Report draws what is in a run directory as one page, report.html. What a run
 // did not get to is named on the page and is no error.
 func Report(ctx context.Context, o ReportOptions) (string, error) {
+	if err := validCheckpoint(o.Checkpoint); err != nil {
+		return "", coded("report", err)
+	}
 	id, err := ClaimRun(o.RunDir, o.RunID)
 	if err != nil {
 		return "", coded("report", err)

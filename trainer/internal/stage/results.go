@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/trainyard/trainyard/trainer/internal/atomicfile"
+	"github.com/trainyard/trainyard/trainer/internal/exitcode"
 )
 
 // MaxResults is how many bytes all results of a step may have, names and values
@@ -80,15 +81,18 @@ func (r *Results) Write() error {
 	if r.dir == "" {
 		return nil
 	}
-	if err := atomicfile.MkdirAll(r.dir); err != nil {
-		return err
-	}
-	var all error
+	err := atomicfile.MkdirAll(r.dir)
 	for _, name := range r.declared {
-		all = errors.Join(all, atomicfile.WriteFile(filepath.Join(r.dir, name), func(w io.Writer) error {
+		if err != nil {
+			break
+		}
+		err = atomicfile.WriteFile(filepath.Join(r.dir, name), func(w io.Writer) error {
 			_, err := io.WriteString(w, r.values[name])
 			return err
-		}))
+		})
 	}
-	return all
+	if err != nil {
+		return exitcode.Errorf(exitcode.IO, "results: %w", err)
+	}
+	return nil
 }
