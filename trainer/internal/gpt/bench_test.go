@@ -55,3 +55,30 @@ func BenchmarkStep(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkDecode is one token of GPT-2 124M behind a short prompt.
+func BenchmarkDecode(b *testing.B) {
+	cfg, err := gpt.Preset("gpt2")
+	if err != nil {
+		b.Fatal(err)
+	}
+	m, err := gpt.New(cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	m.Init(rng.New(1, rng.Init))
+	pool := par.NewPool(2)
+	defer pool.Close()
+	d, err := gpt.NewDecoder(m, pool)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if d.Len() == 64 {
+			d.Reset()
+		}
+		if _, err := d.Feed([]int32{int32(d.Len())}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

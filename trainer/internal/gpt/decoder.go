@@ -38,7 +38,10 @@ type Decoder struct {
 	logits []float32   // (V)
 
 	layer, rows int
+	row         rowProduct
 	attend      func(worker, task int)
+	rowColumns  func(worker, task int)
+	rowWords    func(worker, task int)
 }
 
 // NewDecoder returns an empty decoder with a cache of the model's block size.
@@ -58,7 +61,7 @@ func NewDecoder(m *Model, pool *par.Pool) (*Decoder, error) {
 	for range cfg.Layers {
 		d.cache = append(d.cache, Alloc(cfg.BlockSize*3*c))
 	}
-	d.attend = d.attendHead
+	d.attend, d.rowColumns, d.rowWords = d.attendHead, d.multiplyColumns, d.multiplyWords
 	return d, nil
 }
 
@@ -88,10 +91,7 @@ func (d *Decoder) Feed(tokens []int32) ([]float32, error) {
 		tokens = tokens[n:]
 	}
 	c := cfg.Channels
-	d.mul.Run(kernel.Product{
-		M: 1, N: cfg.VocabSize, K: c, A: rowsOf(d.norm, d.rows-1, d.rows, c), LDA: c,
-		B: d.m.params[wte].Data, LDB: c, TransB: true, C: d.logits, LDC: cfg.VocabSize,
-	})
+	d.headRow(rowsOf(d.norm, d.rows-1, d.rows, c))
 	return d.logits, nil
 }
 
@@ -126,6 +126,10 @@ func (d *Decoder) feed(tokens []int32) {
 
 func (d *Decoder) linear(out, x []float32, w, b Param) {
 	in, width := w.Shape[0], w.Shape[1]
+	if d.rows == 1 {
+		d.linearRow(out[:width], x[:in], w, b)
+		return
+	}
 	d.mul.Run(kernel.Product{M: d.rows, N: width, K: in, A: x, LDA: in, B: w.Data, LDB: width, C: out, LDC: width, Bias: b.Data})
 }
 
