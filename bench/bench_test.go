@@ -83,14 +83,14 @@ func TestPrintSteps(t *testing.T) {
 	w := workload{Name: "w", About: "a test", Batch: 1, Tokens: 100, Steps: 5}
 	var all []stepResult
 	for _, ms := range []float64{12, 8, 10} {
-		all = append(all, stepResult{Contender: "ours", Workload: "w", MedianMS: ms, PeakRSSBytes: 1 << 20},
-			stepResult{Contender: "theirs", Workload: "w", MedianMS: 3 * ms, PeakRSSBytes: 5 << 20, Tuning: "tuned"})
+		all = append(all, stepResult{Contender: "ours", Workload: "w", MedianMS: ms, PeakRSSBytes: 1 << 20, LastLoss: 4},
+			stepResult{Contender: "theirs", Workload: "w", MedianMS: 3 * ms, PeakRSSBytes: 5 << 20, LastLoss: 4.5, Tuning: "tuned"})
 	}
 	var out strings.Builder
 	printSteps(&out, options{rounds: 3}, []workload{w}, []stepRunner{ours, theirs}, all)
 	for _, want := range []string{
-		"| ours | 10.0 | 8.0–12.0 | 10000 | 0 | 1 | 1.00 |\n",
-		"| theirs | 30.0 | 24.0–36.0 | 3333 | 0 | 5 | 3.00 |\n",
+		"| ours | 10.0 | 8.0–12.0 | 10000 | 0 | 1 | 4.00 | 1.00 |\n",
+		"| theirs | 30.0 | 24.0–36.0 | 3333 | 0 | 5 | 4.50 | 3.00 |\n",
 		"theirs ran with: tuned.",
 	} {
 		if !strings.Contains(out.String(), want) {

@@ -20,6 +20,7 @@ func median(values []float64) float64 {
 type summary struct {
 	medianMS, lowMS, highMS float64 // of the rounds' medians
 	peakMiB                 float64 // largest of any round
+	loss                    float64 // after the last step
 	tuning                  string
 	rounds                  int
 }
@@ -33,7 +34,7 @@ func summarize(all []stepResult, contender, workload string) summary {
 		}
 		ms = append(ms, r.MedianMS)
 		s.peakMiB = max(s.peakMiB, float64(r.PeakRSSBytes)/(1<<20))
-		s.tuning = r.Tuning
+		s.tuning, s.loss = r.Tuning, r.LastLoss
 	}
 	if s.rounds = len(ms); s.rounds > 0 {
 		s.medianMS, s.lowMS, s.highMS = median(ms), slices.Min(ms), slices.Max(ms)
@@ -42,12 +43,13 @@ func summarize(all []stepResult, contender, workload string) summary {
 }
 
 // printSteps prints one table for each workload. The last column compares with
-// the first runner: how many times as long a step takes.
+// the first runner: how many times as long a step takes. The loss shows that the
+// contenders do the same: one random batch, learnt from like initial weights.
 func printSteps(out io.Writer, o options, ws []workload, runners []stepRunner, all []stepResult) {
 	for _, w := range ws {
 		fmt.Fprintf(out, "\n### %s: %s\n\nMedian of %d runs, each the median of %d steps after %d to warm up.\n\n", w.Name, w.About, o.rounds, w.Steps, w.Warmup)
-		fmt.Fprintln(out, "| contender | ms/step | lowest–highest | tokens/s | GFLOP/s | peak MiB | times ours |")
-		fmt.Fprintln(out, "|---|---:|---:|---:|---:|---:|---:|")
+		fmt.Fprintln(out, "| contender | ms/step | lowest–highest | tokens/s | GFLOP/s | peak MiB | last loss | times ours |")
+		fmt.Fprintln(out, "|---|---:|---:|---:|---:|---:|---:|---:|")
 		ours := summarize(all, runners[0].name, w.Name)
 		tuned := ""
 		for _, r := range runners {
@@ -55,8 +57,8 @@ func printSteps(out io.Writer, o options, ws []workload, runners []stepRunner, a
 			if s.rounds == 0 {
 				continue
 			}
-			fmt.Fprintf(out, "| %s | %.1f | %.1f–%.1f | %.0f | %.0f | %.0f | %.2f |\n", r.name, s.medianMS, s.lowMS, s.highMS,
-				float64(w.tokensPerStep())/s.medianMS*1e3, w.gflop()/s.medianMS*1e3, s.peakMiB, s.medianMS/ours.medianMS)
+			fmt.Fprintf(out, "| %s | %.1f | %.1f–%.1f | %.0f | %.0f | %.0f | %.2f | %.2f |\n", r.name, s.medianMS, s.lowMS, s.highMS,
+				float64(w.tokensPerStep())/s.medianMS*1e3, w.gflop()/s.medianMS*1e3, s.peakMiB, s.loss, s.medianMS/ours.medianMS)
 			if s.tuning != "" {
 				tuned = fmt.Sprintf("\n%s ran with: %s.\n", r.name, s.tuning)
 			}

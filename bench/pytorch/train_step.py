@@ -49,9 +49,12 @@ class GPT2(torch.nn.Module):
         self.blocks = torch.nn.ModuleList(
             Block(w["channels"], w["heads"], w["block"]) for _ in range(w["layers"]))
         self.ln_f = torch.nn.LayerNorm(w["channels"])
-        for p in self.parameters():
+        # GPT-2's initial weights: what feeds the residual stream is smaller.
+        for name, p in self.named_parameters():
             if p.dim() == 2:
-                torch.nn.init.normal_(p, std=0.02)
+                torch.nn.init.normal_(p, std=0.02 / (math.sqrt(2 * w["layers"]) if "_proj" in name else 1))
+            elif name.endswith("bias"):
+                torch.nn.init.zeros_(p)
 
     def forward(self, inputs, targets):  # (B, T) each
         x = self.wte(inputs) + self.wpe.weight[: inputs.shape[1]]
