@@ -260,3 +260,27 @@ func TestReadReport(t *testing.T) {
 		}
 	}
 }
+
+func FuzzReadReport(f *testing.F) {
+	for _, e := range []Evidence{good(), {}} {
+		b, err := json.Marshal(NewReport("m", "production", Default(), e))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := ReadReport(bytes.NewReader(b))
+		if err != nil {
+			if !errors.Is(err, ErrReport) {
+				t.Errorf("error %v is not an ErrReport", err)
+			}
+			return
+		}
+		for _, rule := range r.Rules {
+			if r.Verdict == Pass && (rule.Blocks || rule.Verdict == Blocked) {
+				t.Errorf("a pass with %+v", rule)
+			}
+		}
+	})
+}

@@ -231,7 +231,7 @@ func FuzzParse(f *testing.F) {
 		}
 		again, err := json.Marshal(rec)
 		if err != nil {
-			t.Skip("a time outside of what JSON can hold")
+			return // a time outside of what JSON can hold
 		}
 		back, err := Parse(bytes.NewReader(again))
 		if err != nil {

@@ -139,7 +139,7 @@ func (g *gating) inputs(ctx context.Context) {
 func (g *gating) promoted(ctx context.Context) gate.Digest {
 	switch {
 	case g.opts.StoreErr != nil:
-		return gate.Digest{Err: fmt.Errorf("cannot ask: %v", g.opts.StoreErr)} // whatever it says, nobody answered "not found"
+		return gate.Digest{Err: errors.New("cannot ask: " + g.opts.StoreErr.Error())} // not wrapped: nobody answered "not found"
 	case g.opts.Store == nil:
 		return gate.Digest{Err: errors.New("no store was given to ask: set --store")}
 	}
