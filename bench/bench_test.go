@@ -103,12 +103,12 @@ func TestPrintSGEMM(t *testing.T) {
 	runners := []sgemmRunner{{name: "ours"}, {name: "theirs"}}
 	var all []sgemmResult
 	for _, v := range []float64{10, 30, 20} {
-		all = append(all, sgemmResult{Contender: "ours", Shape: "s", Form: "NT", M: 1, N: 2, K: 3, GFLOPSMedian: v},
+		all = append(all, sgemmResult{Contender: "ours", Shape: "s", Form: "NT", M: 1, N: 2, K: 3, GFLOPSMedian: v, PeakGFLOPS: 25},
 			sgemmResult{Contender: "theirs", Shape: "s", Form: "NT", M: 1, N: 2, K: 3, GFLOPSMedian: v / 2, Version: "v9"})
 	}
 	var out strings.Builder
 	printSGEMM(&out, options{rounds: 3}, 1, runners, all)
-	for _, want := range []string{"| s | NT | 1,2,3 | 20 | 10 |\n", "theirs: v9."} {
+	for _, want := range []string{"| s | NT | 1,2,3 | 20 | 10 | 80 |\n", "theirs: v9."} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("missing %q in\n%s", want, out.String())
 		}

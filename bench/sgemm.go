@@ -26,6 +26,7 @@ type sgemmResult struct {
 	Threads      int     `json:"threads"`
 	GFLOPSBest   float64 `json:"gflops_best"`
 	GFLOPSMedian float64 `json:"gflops_median"`
+	PeakGFLOPS   float64 `json:"peak_gflops,omitempty"` // measured beside the shape, by us alone
 }
 
 // sgemmRunner runs one contender over all shapes.
@@ -98,6 +99,7 @@ func buildOpenBLAS(ctx context.Context) (sgemmRunner, error) {
 func printSGEMM(out io.Writer, o options, threads int, runners []sgemmRunner, all []sgemmResult) {
 	values := make(map[[2]string][]float64) // by contender and shape
 	version := make(map[string]string)
+	peaks := make(map[string][]float64) // by shape
 	var shapes []sgemmResult
 	for _, r := range all {
 		key := [2]string{r.Contender, r.Shape}
@@ -106,6 +108,9 @@ func printSGEMM(out io.Writer, o options, threads int, runners []sgemmRunner, al
 		}
 		values[key] = append(values[key], r.GFLOPSMedian)
 		version[r.Contender] = r.Version
+		if r.PeakGFLOPS > 0 {
+			peaks[r.Shape] = append(peaks[r.Shape], 100*r.GFLOPSMedian/r.PeakGFLOPS)
+		}
 	}
 	fmt.Fprintf(out, "\n### Matrix products, %s, GFLOP/s\n\nMedian of %d runs.", threadCount(threads), o.rounds)
 	for _, r := range runners {
@@ -117,12 +122,20 @@ func printSGEMM(out io.Writer, o options, threads int, runners []sgemmRunner, al
 		fmt.Fprintf(out, " %s |", r.name)
 		rule += "---:|"
 	}
-	fmt.Fprintf(out, "\n%s\n", rule)
+	fmt.Fprintf(out, " %s, %% of FMA peak |\n%s---:|\n", runners[0].name, rule)
 	for _, s := range shapes {
 		fmt.Fprintf(out, "| %s | %s | %d,%d,%d |", s.Shape, s.Form, s.M, s.N, s.K)
 		for _, r := range runners {
 			fmt.Fprintf(out, " %.0f |", median(values[[2]string{r.name, s.Shape}]))
 		}
-		fmt.Fprintln(out)
+		fmt.Fprintf(out, " %s |\n", percent(median(peaks[s.Shape])))
 	}
+}
+
+// percent writes a share of the peak, which portable kernels do not measure.
+func percent(x float64) string {
+	if x == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f", x)
 }

@@ -19,6 +19,7 @@ type stepResult struct {
 	PeakRSSBytes int64     `json:"peak_rss_bytes"`
 	FirstLoss    float64   `json:"first_loss"`
 	LastLoss     float64   `json:"last_loss"`
+	PeakGFLOPS   float64   `json:"peak_gflops,omitempty"` // of the machine, measured by us alone
 }
 
 // stepRunner runs one contender once.

@@ -21,13 +21,14 @@ type summary struct {
 	medianMS, lowMS, highMS float64 // of the rounds' medians
 	peakMiB                 float64 // largest of any round
 	loss                    float64 // after the last step
+	peakGFLOPS              float64 // median over rounds, 0 where not measured
 	tuning                  string
 	rounds                  int
 }
 
 func summarize(all []stepResult, contender, workload string) summary {
 	var s summary
-	var ms []float64
+	var ms, peaks []float64
 	for _, r := range all {
 		if r.Contender != contender || r.Workload != workload {
 			continue
@@ -35,9 +36,13 @@ func summarize(all []stepResult, contender, workload string) summary {
 		ms = append(ms, r.MedianMS)
 		s.peakMiB = max(s.peakMiB, float64(r.PeakRSSBytes)/(1<<20))
 		s.tuning, s.loss = r.Tuning, r.LastLoss
+		if r.PeakGFLOPS > 0 {
+			peaks = append(peaks, r.PeakGFLOPS)
+		}
 	}
 	if s.rounds = len(ms); s.rounds > 0 {
 		s.medianMS, s.lowMS, s.highMS = median(ms), slices.Min(ms), slices.Max(ms)
+		s.peakGFLOPS = median(peaks)
 	}
 	return s
 }
@@ -64,5 +69,9 @@ func printSteps(out io.Writer, o options, ws []workload, runners []stepRunner, a
 			}
 		}
 		fmt.Fprint(out, tuned)
+		if ours.peakGFLOPS > 0 {
+			fmt.Fprintf(out, "\n%s reaches %.0f %% of the FMA peak measured beside it, %.0f GFLOP/s.\n", runners[0].name,
+				100*w.gflop()/ours.medianMS*1e3/ours.peakGFLOPS, ours.peakGFLOPS)
+		}
 	}
 }

@@ -18,6 +18,7 @@ type result struct {
 	StepMS       []float64 `json:"step_ms"`
 	MedianMS     float64   `json:"median_ms"`
 	PeakRSSBytes int64     `json:"peak_rss_bytes"`
+	PeakGFLOPS   float64   `json:"peak_gflops"` // of the multiply-add units, measured beside the steps
 	FirstLoss    float64   `json:"first_loss"`
 	LastLoss     float64   `json:"last_loss"`
 }

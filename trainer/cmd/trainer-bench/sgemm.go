@@ -30,6 +30,8 @@ type sgemmResult struct {
 	Threads      int     `json:"threads"`
 	GFLOPSBest   float64 `json:"gflops_best"`
 	GFLOPSMedian float64 `json:"gflops_median"`
+	// PeakGFLOPS is the multiply-add units' peak, measured beside this shape.
+	PeakGFLOPS float64 `json:"peak_gflops"`
 }
 
 // timeProducts times every shape and writes a line for each.
@@ -39,6 +41,7 @@ func timeProducts(shapes []shape, set *kernel.Set, threads int, out io.Writer) e
 	multiplier := kernel.NewMultiplier(set, pool)
 	enc := json.NewEncoder(out)
 	for _, s := range shapes {
+		peak := peakGFLOPS(set, pool)
 		seconds := timeProduct(multiplier, s)
 		flop := 2 * float64(s.m) * float64(s.n) * float64(s.k)
 		if err := enc.Encode(sgemmResult{
@@ -48,6 +51,7 @@ func timeProducts(shapes []shape, set *kernel.Set, threads int, out io.Writer) e
 			Threads:      threads,
 			GFLOPSBest:   flop / slices.Min(seconds) / 1e9,
 			GFLOPSMedian: flop / median(seconds) / 1e9,
+			PeakGFLOPS:   max(peak, peakGFLOPS(set, pool)),
 		}); err != nil {
 			return err
 		}

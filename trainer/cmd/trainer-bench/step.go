@@ -34,6 +34,7 @@ func timeSteps(w workload, threads int) (result, error) {
 		return result{}, err
 	}
 	batch := randomBatch(w)
+	peak := peakGFLOPS(session.Kernels(), pool)
 
 	r := result{
 		Contender: "trainyard",
@@ -62,6 +63,7 @@ func timeSteps(w workload, threads int) (result, error) {
 		}
 	}
 	r.MedianMS = median(r.StepMS)
+	r.PeakGFLOPS = max(peak, peakGFLOPS(session.Kernels(), pool))
 	r.PeakRSSBytes, err = peakRSS()
 	return r, err
 }

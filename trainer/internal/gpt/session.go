@@ -74,9 +74,9 @@ type pass struct {
 
 	first, count int // rows of Session.rows in the present chunk of logits
 
-	norm     norm      // of the layer norm that runs
-	sum, add []float32 // (M, C): where its input is a sum, that sum and its first part
-	site     int       // of the dropout that runs
+	norm norm      // of the layer norm that runs
+	add  []float32 // (M, C): first part of its input, where that is a sum
+	site int       // of the dropout that runs
 }
 
 // norm is one layer norm of the model with its input and statistics.
