@@ -3,6 +3,7 @@ package bpe
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -54,7 +55,7 @@ func eachMember(data []byte, fn func(name string, value json.RawMessage) error) 
 // brokenJSON words an error of the JSON decoder; the end of the file in the middle of a
 // value is the usual sign of a file cut short.
 func brokenJSON(err error) error {
-	if err == io.EOF || err == io.ErrUnexpectedEOF {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("the JSON ends too early: %w", io.ErrUnexpectedEOF)
 	}
 	return fmt.Errorf("not JSON: %w", err)

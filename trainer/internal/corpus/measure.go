@@ -81,7 +81,8 @@ func classOf(r rune) uint8 {
 func (m *Measurer) Measure(text []byte) Measures {
 	var out Measures
 	for i := 0; i < len(text); {
-		class, n := uint8(0), 1
+		n := 1
+		var class uint8
 		if text[i] < utf8.RuneSelf {
 			class = asciiClass[text[i]]
 		} else {
