@@ -46,6 +46,9 @@ type Options struct {
 // base is nil, the baseline on the same documents, and compares the two. Name is
 // for errors.
 func Split(ctx context.Context, name string, s Tokens, docs []Document, cand Subject, base *Subject, o Options) (SplitReport, *BaselineSplit, error) {
+	if s.Len() == 0 {
+		return SplitReport{}, nil, fmt.Errorf("%w: split %s is empty: prepare more documents, or give it a larger share", ErrNothing, name)
+	}
 	rep, vs, err := split(ctx, s, docs, cand, base, o)
 	if err != nil {
 		return SplitReport{}, nil, fmt.Errorf("split %s: %w", name, err)

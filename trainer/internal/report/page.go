@@ -102,7 +102,7 @@ func figures(r *evaluate.Report) []figure {
 	val, test := r.Splits.Val, r.Splits.Test
 	out := []figure{
 		{"loss, nats per token", estimate(val.Loss), estimate(test.Loss)},
-		{"perplexity", estimate(val.Perplexity), estimate(test.Perplexity)},
+		{"perplexity", digits(val.Perplexity, 2), digits(test.Perplexity, 2)},
 		{"bits per byte", estimate(val.BitsPerByte), estimate(test.BitsPerByte)},
 		{"documents", fmt.Sprint(val.DocumentsInSplit), fmt.Sprint(test.DocumentsInSplit)},
 		{"tokens", fmt.Sprint(val.Tokens), fmt.Sprint(test.Tokens)},
@@ -116,10 +116,13 @@ func figures(r *evaluate.Report) []figure {
 	return out
 }
 
-func estimate(e evaluate.Estimate) string {
-	s := fmt.Sprintf("%.4f", e.Value)
+func estimate(e evaluate.Estimate) string { return digits(e, 4) }
+
+// digits prints an estimate with its interval to n digits behind the point.
+func digits(e evaluate.Estimate, n int) string {
+	s := fmt.Sprintf("%.*f", n, e.Value)
 	if e.Interval != nil {
-		s += fmt.Sprintf(" (%.4f to %.4f)", e.Interval[0], e.Interval[1])
+		s += fmt.Sprintf(" (%.*f to %.*f)", n, e.Interval[0], n, e.Interval[1])
 	}
 	return s
 }

@@ -484,6 +484,18 @@ func TestLineageOfTheStoreFindsWhatIsSpoilt(t *testing.T) {
 			}
 		})
 	}
+	t.Run("record replaced", func(t *testing.T) {
+		clone := cloneStore(t, s)
+		forged := bytes.Replace(readFile(t, o, "lineage/train.json"), []byte("Test CPU"), []byte("Best CPU"), 1)
+		if _, err := clone.Put(t.Context(), "models/llm/"+aliasOf(t, s)+"/lineage/train.json", bytes.NewReader(forged)); err != nil {
+			t.Fatal(err)
+		}
+		target := o.Target
+		target.Store = clone
+		if _, err := Lineage(t.Context(), LineageOptions{Target: target}); code(err) != exitcode.Integrity || !strings.Contains(err.Error(), "the manifest says") {
+			t.Errorf("error %v", err)
+		}
+	})
 	if _, err := Lineage(t.Context(), LineageOptions{Target: o.Target, Ref: aliasOf(t, s)[:12]}); err != nil {
 		t.Errorf("by its first digits: %v", err)
 	}
