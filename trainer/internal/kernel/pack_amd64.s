@@ -287,7 +287,7 @@ row:
 	MOVQ BX, DI
 
 line:
-	PREFETCHT0 (SI)
+	PREFETCHT1 (SI)
 	ADDQ       $0x40, SI
 	DECQ       DI
 	JNZ        line

@@ -136,7 +136,7 @@ func prefetch() {
 	Label("row")
 	at, n := counter(p), counter(lines)
 	Label("line")
-	PREFETCHT0(Mem{Base: at})
+	PREFETCHT1(Mem{Base: at})
 	ADDQ(Imm(64), at)
 	DECQ(n)
 	JNZ(LabelRef("line"))
