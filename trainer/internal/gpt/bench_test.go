@@ -19,6 +19,7 @@ func BenchmarkStep(b *testing.B) {
 		t                                  int
 	}{
 		{"small", 4, 4, 160, 1024, 8, 128},
+		{"small-b32", 4, 4, 160, 1024, 32, 128},
 		{"gpt2", 12, 12, 768, 50257, 4, 64},
 	} {
 		b.Run(w.name, func(b *testing.B) {
