@@ -53,6 +53,11 @@ $(CORPUS):
 run: bin/trainer $(CORPUS) ## The whole lifecycle on this machine, in about a minute
 	bin/trainer run --run-dir $(RUN_DIR) --corpus $(CORPUS) $(RUN_FLAGS)
 
+.PHONY: qa
+qa: bin/trainer ## Learn 40 facts by heart from scratch, then answer them before and after
+	bin/trainer train --run-dir runs/qa --qa examples/qa/facts.txt
+	bin/trainer sample --run-dir runs/qa --qa examples/qa/facts.txt
+
 ##@ Check
 
 .PHONY: test
@@ -109,13 +114,17 @@ generate-check: generate ## Fail when the committed kernels are not what the gen
 	@new=$$(git ls-files --others --exclude-standard -- $(GENERATED)); \
 	if [[ -n $$new ]]; then printf 'generated but not committed:\n%s\n' "$$new" >&2; exit 1; fi
 
+.PHONY: same-bits
+same-bits: ## Train in differently compiled tests; fail unless the weights agree
+	scripts/same-bits.sh
+
 .PHONY: store-test
 store-test: ## Test the S3 store against a real server (versitygw)
 	@export TRAINYARD_VERSITYGW; TRAINYARD_VERSITYGW=$$(sh scripts/versitygw.sh); \
 	cd trainer && $(GO) test $(GOTESTFLAGS) -tags versitygw -run Versitygw ./...
 
 .PHONY: interop
-interop: bin/trainer ## Exchange models with Hugging Face's transformers, both ways
+interop: ## Exchange models with Hugging Face's transformers, both ways
 	scripts/interop/run.sh
 
 ##@ Measure

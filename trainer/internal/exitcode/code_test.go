@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -37,6 +39,28 @@ func TestSignalCodesAreThoseOfAShell(t *testing.T) {
 	for sig, want := range map[syscall.Signal]int{syscall.SIGINT: Interrupt, syscall.SIGTERM: Terminated} {
 		if got := (SignalError{sig}).Code(); got != want {
 			t.Errorf("%v: code %d, want %d", sig, got, want)
+		}
+	}
+}
+
+func TestDocumentHasTheTable(t *testing.T) {
+	const path = "../../../docs/exit-codes.md"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "| ") && !strings.HasPrefix(line, "| code") {
+			rows++
+		}
+	}
+	if rows != len(Table()) {
+		t.Errorf("%s has %d rows, the table %d", path, rows, len(Table()))
+	}
+	for _, e := range Table() {
+		if want := fmt.Sprintf("| %d | %s | %s", e.Code, e.Name, e.Meaning); !strings.Contains(string(text), want) {
+			t.Errorf("%s has no row that begins %q", path, want)
 		}
 	}
 }

@@ -85,6 +85,7 @@ func TestFiftyStepsGiveTheSameWeights(t *testing.T) {
 					t.Errorf("%s with %d workers: weights %s, want %s", isa, workers, got, want)
 				}
 			}
+			t.Logf("weights %s %s", isa, want) // scripts/same-bits.sh compares builds by this line
 		}
 	}
 }
