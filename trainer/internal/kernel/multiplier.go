@@ -30,7 +30,7 @@ type Multiplier struct {
 type scratch struct {
 	t      tile
 	panel  []float32 // (blockK, width)
-	strips []float32 // (stripRows/rows, blockK, rows) and slack for whole vectors
+	strips []float32 // (stripRows/rows, stripSize(blockK))
 	ahead  ahead
 }
 
@@ -40,12 +40,16 @@ func NewMultiplier(set *Set, pool *par.Pool) *Multiplier {
 	for range pool.Workers() {
 		m.workers = append(m.workers, scratch{
 			panel:  Alloc(blockK * set.width),
-			strips: Alloc(stripRows*blockK + 16),
+			strips: Alloc(stripRows / set.rows * set.stripSize(blockK)),
 		})
 	}
 	m.runTask = m.task
 	return m
 }
+
+// stripSize is the floats from one strip of A to the next: depth rows of the
+// tile's height, and slack for a whole vector behind the last.
+func (s *Set) stripSize(depth int) int { return depth*s.rows + 16 }
 
 // Set returns the multiplier's kernels.
 func (m *Multiplier) Set() *Set { return m.set }
@@ -70,9 +74,8 @@ func (m *Multiplier) task(worker, task int) {
 	for k0 := 0; k0 < p.K; k0 += blockK {
 		depth := min(blockK, p.K-k0)
 		if p.TransA {
-			for i := 0; i < rows; i += s.rows {
-				s.packStrip(ptr(w.strips[i*depth:]), (*float32)(at(p.A, k0*p.LDA+i0+i)), depth, 4*p.LDA, 4*s.rows, min(s.rows, rows-i))
-			}
+			strips := ceil(rows, s.rows)
+			s.packStrips(ptr(w.strips), (*float32)(at(p.A, k0*p.LDA+i0)), depth, 4*p.LDA, strips, 4*s.stripSize(depth), rows-(strips-1)*s.rows)
 		}
 		for panel := first; panel < last; panel++ {
 			j0 := panel * s.width
@@ -100,7 +103,7 @@ func (m *Multiplier) rows(w *scratch, i0, rows, j0, k0, depth int) {
 	}
 	for i := 0; i < rows; i += s.rows {
 		if p.TransA {
-			t.a = at(w.strips, i*depth)
+			t.a = at(w.strips, i/s.rows*s.stripSize(depth))
 		} else {
 			t.a = at(p.A, (i0+i)*p.LDA+k0)
 		}

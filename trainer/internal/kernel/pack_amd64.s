@@ -2,80 +2,6 @@
 
 #include "textflag.h"
 
-// func packRows256x1(dst *float32, src *float32, rows int, srcStride int, dstStride int, cols int)
-// Requires: AVX, CMOV
-TEXT ·packRows256x1(SB), NOSPLIT, $0-48
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ rows+16(FP), DX
-	MOVQ srcStride+24(FP), BX
-	MOVQ dstStride+32(FP), SI
-	MOVQ cols+40(FP), DI
-	CMPQ DI, $0x08
-	JNE  masked
-
-full:
-	VMOVUPS (CX), Y0
-	VMOVUPS Y0, (AX)
-	ADDQ    BX, CX
-	ADDQ    SI, AX
-	DECQ    DX
-	JNZ     full
-	VZEROUPPER
-	RET
-
-masked:
-	LEAQ    maskTable<>+0(SB), R8
-	XORQ    R9, R9
-	SUBQ    $0x00, DI
-	CMOVQLT R9, DI
-	NEGQ    DI
-	VMOVDQU 64(R8)(DI*4), Y1
-
-maskedLoop:
-	VMASKMOVPS (CX), Y1, Y0
-	VMOVUPS    Y0, (AX)
-	ADDQ       BX, CX
-	ADDQ       SI, AX
-	DECQ       DX
-	JNZ        maskedLoop
-	VZEROUPPER
-	RET
-
-DATA maskTable<>+0(SB)/4, $0xffffffff
-DATA maskTable<>+4(SB)/4, $0xffffffff
-DATA maskTable<>+8(SB)/4, $0xffffffff
-DATA maskTable<>+12(SB)/4, $0xffffffff
-DATA maskTable<>+16(SB)/4, $0xffffffff
-DATA maskTable<>+20(SB)/4, $0xffffffff
-DATA maskTable<>+24(SB)/4, $0xffffffff
-DATA maskTable<>+28(SB)/4, $0xffffffff
-DATA maskTable<>+32(SB)/4, $0xffffffff
-DATA maskTable<>+36(SB)/4, $0xffffffff
-DATA maskTable<>+40(SB)/4, $0xffffffff
-DATA maskTable<>+44(SB)/4, $0xffffffff
-DATA maskTable<>+48(SB)/4, $0xffffffff
-DATA maskTable<>+52(SB)/4, $0xffffffff
-DATA maskTable<>+56(SB)/4, $0xffffffff
-DATA maskTable<>+60(SB)/4, $0xffffffff
-DATA maskTable<>+64(SB)/4, $0x00000000
-DATA maskTable<>+68(SB)/4, $0x00000000
-DATA maskTable<>+72(SB)/4, $0x00000000
-DATA maskTable<>+76(SB)/4, $0x00000000
-DATA maskTable<>+80(SB)/4, $0x00000000
-DATA maskTable<>+84(SB)/4, $0x00000000
-DATA maskTable<>+88(SB)/4, $0x00000000
-DATA maskTable<>+92(SB)/4, $0x00000000
-DATA maskTable<>+96(SB)/4, $0x00000000
-DATA maskTable<>+100(SB)/4, $0x00000000
-DATA maskTable<>+104(SB)/4, $0x00000000
-DATA maskTable<>+108(SB)/4, $0x00000000
-DATA maskTable<>+112(SB)/4, $0x00000000
-DATA maskTable<>+116(SB)/4, $0x00000000
-DATA maskTable<>+120(SB)/4, $0x00000000
-DATA maskTable<>+124(SB)/4, $0x00000000
-GLOBL maskTable<>(SB), RODATA|NOPTR, $128
-
 // func packRows256x2(dst *float32, src *float32, rows int, srcStride int, dstStride int, cols int)
 // Requires: AVX, CMOV
 TEXT ·packRows256x2(SB), NOSPLIT, $0-48
@@ -126,41 +52,87 @@ maskedLoop:
 	VZEROUPPER
 	RET
 
-// func packRows512x1(dst *float32, src *float32, rows int, srcStride int, dstStride int, cols int)
-// Requires: AVX, AVX512F
-TEXT ·packRows512x1(SB), NOSPLIT, $0-48
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), DX
-	MOVQ rows+16(FP), BX
-	MOVQ srcStride+24(FP), SI
-	MOVQ dstStride+32(FP), DI
-	MOVQ cols+40(FP), CX
-	CMPQ CX, $0x10
-	JNE  masked
+DATA maskTable<>+0(SB)/4, $0xffffffff
+DATA maskTable<>+4(SB)/4, $0xffffffff
+DATA maskTable<>+8(SB)/4, $0xffffffff
+DATA maskTable<>+12(SB)/4, $0xffffffff
+DATA maskTable<>+16(SB)/4, $0xffffffff
+DATA maskTable<>+20(SB)/4, $0xffffffff
+DATA maskTable<>+24(SB)/4, $0xffffffff
+DATA maskTable<>+28(SB)/4, $0xffffffff
+DATA maskTable<>+32(SB)/4, $0xffffffff
+DATA maskTable<>+36(SB)/4, $0xffffffff
+DATA maskTable<>+40(SB)/4, $0xffffffff
+DATA maskTable<>+44(SB)/4, $0xffffffff
+DATA maskTable<>+48(SB)/4, $0xffffffff
+DATA maskTable<>+52(SB)/4, $0xffffffff
+DATA maskTable<>+56(SB)/4, $0xffffffff
+DATA maskTable<>+60(SB)/4, $0xffffffff
+DATA maskTable<>+64(SB)/4, $0x00000000
+DATA maskTable<>+68(SB)/4, $0x00000000
+DATA maskTable<>+72(SB)/4, $0x00000000
+DATA maskTable<>+76(SB)/4, $0x00000000
+DATA maskTable<>+80(SB)/4, $0x00000000
+DATA maskTable<>+84(SB)/4, $0x00000000
+DATA maskTable<>+88(SB)/4, $0x00000000
+DATA maskTable<>+92(SB)/4, $0x00000000
+DATA maskTable<>+96(SB)/4, $0x00000000
+DATA maskTable<>+100(SB)/4, $0x00000000
+DATA maskTable<>+104(SB)/4, $0x00000000
+DATA maskTable<>+108(SB)/4, $0x00000000
+DATA maskTable<>+112(SB)/4, $0x00000000
+DATA maskTable<>+116(SB)/4, $0x00000000
+DATA maskTable<>+120(SB)/4, $0x00000000
+DATA maskTable<>+124(SB)/4, $0x00000000
+GLOBL maskTable<>(SB), RODATA|NOPTR, $128
 
-full:
-	VMOVUPS (DX), Z0
-	VMOVUPS Z0, (AX)
-	ADDQ    SI, DX
-	ADDQ    DI, AX
-	DECQ    BX
-	JNZ     full
-	VZEROUPPER
-	RET
+// func packStrips256(dst *float32, src *float32, rows int, srcStride int, strips int, stripStride int, last int)
+// Requires: AVX, CMOV
+TEXT ·packStrips256(SB), NOSPLIT, $0-56
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    rows+16(FP), DX
+	MOVQ    srcStride+24(FP), BX
+	MOVQ    strips+32(FP), SI
+	MOVQ    stripStride+40(FP), DI
+	MOVQ    last+48(FP), R8
+	MOVQ    $0x00000006, R9
+	LEAQ    maskTable<>+0(SB), R10
+	XORQ    R11, R11
+	SUBQ    $0x00, R9
+	CMOVQLT R11, R9
+	NEGQ    R9
+	VMOVDQU 64(R10)(R9*4), Y0
+	LEAQ    maskTable<>+0(SB), R9
+	XORQ    R10, R10
+	SUBQ    $0x00, R8
+	CMOVQLT R10, R8
+	NEGQ    R8
+	VMOVDQU 64(R9)(R8*4), Y1
+	DECQ    SI
 
-masked:
-	MOVQ  $-1, R8
-	SHLQ  CL, R8
-	NOTQ  R8
-	KMOVW R8, K1
+row:
+	MOVQ  CX, R8
+	MOVQ  AX, R9
+	MOVQ  SI, R10
+	TESTQ R10, R10
+	JEQ   short
 
-maskedLoop:
-	VMOVUPS.Z (DX), K1, Z0
-	VMOVUPS   Z0, (AX)
-	ADDQ      SI, DX
-	ADDQ      DI, AX
-	DECQ      BX
-	JNZ       maskedLoop
+strip:
+	VMASKMOVPS (R8), Y0, Y2
+	VMOVUPS    Y2, (R9)
+	ADDQ       $0x18, R8
+	ADDQ       DI, R9
+	DECQ       R10
+	JNZ        strip
+
+short:
+	VMASKMOVPS (R8), Y1, Y2
+	VMOVUPS    Y2, (R9)
+	ADDQ       BX, CX
+	ADDQ       $0x18, AX
+	DECQ       DX
+	JNZ        row
 	VZEROUPPER
 	RET
 
@@ -205,6 +177,53 @@ maskedLoop:
 	ADDQ      DI, AX
 	DECQ      BX
 	JNZ       maskedLoop
+	VZEROUPPER
+	RET
+
+// func packStrips512(dst *float32, src *float32, rows int, srcStride int, strips int, stripStride int, last int)
+// Requires: AVX, AVX512F
+TEXT ·packStrips512(SB), NOSPLIT, $0-56
+	MOVQ  dst+0(FP), AX
+	MOVQ  src+8(FP), DX
+	MOVQ  rows+16(FP), BX
+	MOVQ  srcStride+24(FP), SI
+	MOVQ  strips+32(FP), DI
+	MOVQ  stripStride+40(FP), R8
+	MOVQ  last+48(FP), R9
+	MOVQ  $0x0000000c, CX
+	MOVQ  $-1, R10
+	SHLQ  CL, R10
+	NOTQ  R10
+	KMOVW R10, K1
+	MOVQ  $-1, R10
+	MOVQ  R9, CX
+	SHLQ  CL, R10
+	NOTQ  R10
+	KMOVW R10, K2
+	DECQ  DI
+
+row:
+	MOVQ  DX, CX
+	MOVQ  AX, R9
+	MOVQ  DI, R10
+	TESTQ R10, R10
+	JEQ   short
+
+strip:
+	VMOVUPS.Z (CX), K1, Z0
+	VMOVUPS   Z0, (R9)
+	ADDQ      $0x30, CX
+	ADDQ      R8, R9
+	DECQ      R10
+	JNZ       strip
+
+short:
+	VMOVUPS.Z (CX), K2, Z0
+	VMOVUPS   Z0, (R9)
+	ADDQ      SI, DX
+	ADDQ      $0x30, AX
+	DECQ      BX
+	JNZ       row
 	VZEROUPPER
 	RET
 

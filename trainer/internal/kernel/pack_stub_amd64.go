@@ -2,25 +2,25 @@
 
 package kernel
 
-// packRows256x1 copies rows of cols floats, strides in bytes.
-//
-//go:noescape
-func packRows256x1(dst *float32, src *float32, rows int, srcStride int, dstStride int, cols int)
-
 // packRows256x2 copies rows of cols floats, strides in bytes.
 //
 //go:noescape
 func packRows256x2(dst *float32, src *float32, rows int, srcStride int, dstStride int, cols int)
 
-// packRows512x1 copies rows of cols floats, strides in bytes.
+// packStrips256 copies rows into strips, of which the last takes fewer columns; strides in bytes.
 //
 //go:noescape
-func packRows512x1(dst *float32, src *float32, rows int, srcStride int, dstStride int, cols int)
+func packStrips256(dst *float32, src *float32, rows int, srcStride int, strips int, stripStride int, last int)
 
 // packRows512x2 copies rows of cols floats, strides in bytes.
 //
 //go:noescape
 func packRows512x2(dst *float32, src *float32, rows int, srcStride int, dstStride int, cols int)
+
+// packStrips512 copies rows into strips, of which the last takes fewer columns; strides in bytes.
+//
+//go:noescape
+func packStrips512(dst *float32, src *float32, rows int, srcStride int, strips int, stripStride int, last int)
 
 // packTransposed8 transposes 8 rows of 8*blocks floats, strides in bytes.
 //

@@ -12,7 +12,7 @@ func portableSet() *Set {
 	return &Set{
 		isa: Portable, rows: 4, width: 4, half: 0,
 		tiles:     [2][]tileFunc{nil, {nil, portableTile(1), portableTile(2), portableTile(3), portableTile4}},
-		packPanel: portablePack(4), packStrip: portablePack(4), packTransposed: nil,
+		packPanel: portablePanel, packStrips: portableStrips,
 		add: portableAdd, layerNorm: portableLayerNorm, addLayerNorm: portableAddLayerNorm,
 		layerNormBackward: portableLayerNormBackward,
 		geluTanh:          portableGELU(geluTanhScalar), geluTanhBackward: portableGELUBackward(geluTanhScalar),
@@ -30,11 +30,21 @@ func rowAt(p *float32, offset, n int) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(p), offset)), n)
 }
 
-func portablePack(width int) func(dst, src *float32, rows, srcStride, dstStride, cols int) {
-	return func(dst, src *float32, rows, srcStride, dstStride, cols int) {
-		for r := range rows {
-			d := rowAt(dst, r*dstStride, width)
-			clear(d[copy(d, rowAt(src, r*srcStride, cols)):])
+func portablePanel(dst, src *float32, rows, srcStride, dstStride, cols int) {
+	for r := range rows {
+		d := rowAt(dst, r*dstStride, 4)
+		clear(d[copy(d, rowAt(src, r*srcStride, cols)):])
+	}
+}
+
+func portableStrips(dst, src *float32, rows, srcStride, strips, stripStride, last int) {
+	for r := range rows {
+		for s := range strips {
+			cols := 4
+			if s == strips-1 {
+				cols = last
+			}
+			copy(rowAt(dst, s*stripStride+16*r, 4), rowAt(src, r*srcStride+16*s, cols))
 		}
 	}
 }

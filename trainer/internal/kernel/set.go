@@ -14,11 +14,13 @@ type Set struct {
 	half  int           // columns that the narrow tiles take
 	tiles [2][]tileFunc // [narrow or full][rows]
 
-	// Strides are in bytes. packPanel copies rows of up to width floats,
-	// packStrip rows of up to half; both store whole vectors.
-	packPanel, packStrip func(dst, src *float32, rows, srcStride, dstStride, cols int)
-	packTransposed       func(dst, src *float32, blocks, srcStride, dstStride int) // nil: there is none
-	prefetch             func(p *float32, rows, stride, lines int)                 // nil: there is none
+	// Strides are in bytes. packPanel copies rows of up to width floats;
+	// packStrips cuts rows into strips of the tile's height, the last of which
+	// takes fewer columns. Both store whole vectors.
+	packPanel      func(dst, src *float32, rows, srcStride, dstStride, cols int)
+	packStrips     func(dst, src *float32, rows, srcStride, strips, stripStride, last int)
+	packTransposed func(dst, src *float32, blocks, srcStride, dstStride int) // nil: there is none
+	prefetch       func(p *float32, rows, stride, lines int)                 // nil: there is none
 
 	add               func(dst, a, b *float32, n int)
 	layerNorm         func(dst, x, gain, bias, stats *float32, rows, n int, eps, invN float32)

@@ -12,9 +12,8 @@ import (
 // tile kernels read them. They move bits and compute nothing.
 func packKernels() {
 	for _, i := range []isa{avx2, avx512} {
-		for nv := 1; nv <= 2; nv++ {
-			packRows(i, nv)
-		}
+		packRows(i, 2)
+		packStrips(i)
 	}
 	packTransposed()
 	prefetch()
@@ -65,6 +64,47 @@ func packRows(i isa, nv int) {
 	JNZ(LabelRef("maskedLoop"))
 	VZEROUPPER()
 	RET()
+}
+
+// packStrips cuts each row into strips of the tile's height and appends them to
+// the strips' own memory, row by row, so that a row is read once and in order.
+// Whole vectors are stored: what follows a row in its strip is overwritten by the
+// next one, and slack must follow the last.
+func packStrips(i isa) {
+	TEXT("packStrips"+i.name, NOSPLIT, "func(dst, src *float32, rows, srcStride, strips, stripStride, last int)")
+	Doc("packStrips" + i.name + " copies rows into strips, of which the last takes fewer columns; strides in bytes.")
+	Pragma("noescape")
+	const height512, height256 = 12, 6
+	height := height512
+	if i.w == 8 {
+		height = height256
+	}
+	dst, src, rows, stride := param("dst"), param("src"), param("rows"), param("srcStride")
+	strips, stripStride, last := param("strips"), param("stripStride"), param("last")
+	all := GP64()
+	MOVQ(U32(uint32(height)), all)
+	whole, short := i.masks(all, 1)[0], i.masks(last, 1)[0]
+	DECQ(strips)
+	v := i.reg()
+	Label("row")
+	from, to, n := counter(src), counter(dst), counter(strips)
+	TESTQ(n, n)
+	JEQ(LabelRef("short"))
+	Label("strip")
+	whole.loadAt(Mem{Base: from}, v)
+	VMOVUPS(v, Mem{Base: to})
+	ADDQ(Imm(uint64(4*height)), from)
+	ADDQ(stripStride, to)
+	DECQ(n)
+	JNZ(LabelRef("strip"))
+	Label("short")
+	short.loadAt(Mem{Base: from}, v)
+	VMOVUPS(v, Mem{Base: to})
+	ADDQ(stride, src)
+	ADDQ(Imm(uint64(4*height)), dst)
+	DECQ(rows)
+	JNZ(LabelRef("row"))
+	end()
 }
 
 // packTransposed turns 8 rows of 8*blocks floats into 8*blocks rows of 8.
