@@ -57,7 +57,10 @@ func TestLifecycleVerbByVerb(t *testing.T) {
 		return append(append(append([]string{verb}, at...), results(verb)...), more...)
 	}
 	mustCall(t, append([]string{"prepare", "--run-dir", run, "--corpus", textCorpus(t), "--vocab-size", "400", "--drop-near=false"}, results("prepare")...)...)
-	mustCall(t, tiny("train", "--run-dir", run)...)
+	mustCall(t, append(tiny("train", "--run-dir", run), results("train")...)...)
+	if digest, err := os.ReadFile(filepath.Join(dir, "results-train", "model-digest")); err != nil || !strings.HasPrefix(string(digest), "sha256:") {
+		t.Errorf("train hands over the digest %q, %v", digest, err)
+	}
 	out := mustCall(t, with("evaluate")...)
 	if !strings.Contains(out, "whole held-out splits") {
 		t.Errorf("evaluate says\n%s", out)

@@ -27,6 +27,7 @@ type trainFlags struct {
 	qa, tokenizer                  string
 	vocabSize                      int
 	progress                       string
+	results                        string
 }
 
 // auto is the value of a number that follows another one.
@@ -70,6 +71,7 @@ as if nothing had happened. SIGTERM and SIGINT finish the step and save.`,
 	f.add(cmd)
 	f.addModel(cmd, &o)
 	addLoop(cmd, &o, &f)
+	addResults(cmd, &f.results)
 	return cmd
 }
 
@@ -201,7 +203,7 @@ func (f *trainFlags) run(ctx context.Context, a *App, o stage.TrainOptions) erro
 		return err
 	}
 	o.Progress = sinks
-	report, err := stage.RecordedTrain(ctx, recording, o)
+	report, err := stage.TrainWithResults(ctx, recording, o, f.results)
 	sinks.Close()
 	if err != nil {
 		return err

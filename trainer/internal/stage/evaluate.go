@@ -268,13 +268,11 @@ func (e *evaluating) write(ctx context.Context, results *Results) error {
 	if err := atomicfile.WriteJSON(filepath.Join(o.RunDir, EvalReportFile), r); err != nil {
 		return exitcode.Errorf(exitcode.IO, "%w", err)
 	}
-	for name, value := range map[string]string{
+	if err := results.setAll(map[string]string{
 		"val-loss": fmt.Sprint(r.ValLoss), "test-loss": fmt.Sprint(r.TestLoss), "perplexity": fmt.Sprint(r.Perplexity),
 		"bits-per-byte": fmt.Sprintf("%.4f", r.Splits.Test.BitsPerByte.Value), "model-digest": "sha256:" + r.Candidate.Digest,
-	} {
-		if err := results.Set(name, value); err != nil {
-			return err
-		}
+	}); err != nil {
+		return err
 	}
 	parameters(e.rec, map[string]any{"checkpoint": o.Checkpoint, "mode": r.Mode, "sample": o.Sample, "name": o.Name, "alias": o.Alias})
 	if o.Sample > 0 {

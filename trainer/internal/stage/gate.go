@@ -156,13 +156,11 @@ func (g *gating) write(ctx context.Context, results *Results) error {
 	if err := r.Print(o.Out); err != nil {
 		return exitcode.Errorf(exitcode.IO, "print verdict: %w", err)
 	}
-	for name, value := range map[string]string{
+	if err := results.setAll(map[string]string{
 		"verdict": r.Verdict, "reasons": fmt.Sprint(len(r.Reasons)), "candidate": gate.Short(r.Candidate),
 		"val-loss": optional(r.ValLoss), "test-loss": optional(r.TestLoss),
-	} {
-		if err := results.Set(name, value); err != nil {
-			return err
-		}
+	}); err != nil {
+		return err
 	}
 	if err := results.Write(); err != nil {
 		return exitcode.Errorf(exitcode.IO, "%w", err)

@@ -216,13 +216,11 @@ func (p *promoting) write(ctx context.Context, results *Results) error {
 	if err := json.NewEncoder(&object).Encode(map[string]string{"uri": p.out.Location, "digest": "sha256:" + p.out.Version}); err != nil {
 		return err
 	}
-	for name, value := range map[string]string{
+	if err := results.setAll(map[string]string{
 		"model-uri": p.out.Location, "model-digest": "sha256:" + p.out.Version, "changed": fmt.Sprint(p.out.Changed),
 		"MODEL_ARTIFACT_OUTPUTS": string(bytes.TrimSpace(object.Bytes())),
-	} {
-		if err := results.Set(name, value); err != nil {
-			return err
-		}
+	}); err != nil {
+		return err
 	}
 	p.rec.Add(lineage.Artifact{Name: o.Checkpoint, Kind: lineage.KindModel, SHA256: p.out.Version})
 	p.rec.Input(ctx, lineage.KindFile, GateReportFile)

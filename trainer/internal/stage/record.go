@@ -2,7 +2,6 @@ package stage
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"net/url"
 	"os"
@@ -265,25 +264,4 @@ func RecordedSample(ctx context.Context, r Recording, o SampleOptions) (SampleRe
 	}
 	rec.Output(ctx, lineage.KindFile, SamplesFile)
 	return rep, writeRecord(rec, lineage.Succeeded)
-}
-
-// PrepareWithResults is RecordedPrepare with results for later steps in
-// resultsDir, unless that is empty.
-func PrepareWithResults(ctx context.Context, r Recording, o PrepareOptions, resultsDir string) (PrepareReport, error) {
-	results, err := NewResults(resultsDir, "documents", "train-tokens", "data-quality")
-	if err != nil {
-		return PrepareReport{}, err
-	}
-	rep, err := RecordedPrepare(ctx, r, o)
-	if err == nil {
-		for name, value := range map[string]any{"documents": rep.Data.DocsOut, "train-tokens": rep.Meta.TrainTokens, "data-quality": rep.Quality.Gate} {
-			if err = results.Set(name, fmt.Sprint(value)); err != nil {
-				break
-			}
-		}
-	}
-	if writeErr := results.Write(); err == nil {
-		err = writeErr
-	}
-	return rep, err
 }

@@ -68,6 +68,16 @@ func (r *Results) Set(name, value string) error {
 	return nil
 }
 
+// setAll sets several results.
+func (r *Results) setAll(values map[string]string) error {
+	for name, value := range values {
+		if err := r.Set(name, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (r *Results) size() int {
 	n := 0
 	for _, name := range r.declared {
