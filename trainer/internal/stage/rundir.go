@@ -30,7 +30,7 @@ type runFile struct {
 // another run is refused: what it holds would be taken for this run's.
 func ClaimRun(dir, id string) (string, error) {
 	if dir == "" {
-		return "", exitcode.Errorf(exitcode.Usage, "no run directory: give one with --run")
+		return "", exitcode.Errorf(exitcode.Usage, "no run directory: set --run-dir")
 	}
 	path := filepath.Join(dir, RunFile)
 	have, err := readRun(path)

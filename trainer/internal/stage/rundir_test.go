@@ -57,7 +57,7 @@ func TestClaimRunRefuses(t *testing.T) {
 			t.Errorf("%q: the directory was made", id)
 		}
 	}
-	if _, err := ClaimRun("", ""); code(err) != exitcode.Usage {
+	if _, err := ClaimRun("", ""); code(err) != exitcode.Usage || !strings.Contains(err.Error(), "--run-dir") {
 		t.Errorf("no directory: %v", err)
 	}
 }
