@@ -21,13 +21,8 @@ if command -v qemu-aarch64 >/dev/null; then
 	seen+=$'\n'$(GOARCH=arm64 CGO_ENABLED=0 weights -exec qemu-aarch64 | sed 's/^/arm64 /')
 fi
 printf '%s\n' "$seen"
-if (($(cut -d' ' -f2 <<<"$seen" | sort -u | wc -l) == 0)); then
-	echo "no weights were printed" >&2
-	exit 1
-fi
-for isa in $(cut -d' ' -f2 <<<"$seen" | sort -u); do
-	if (($(awk -v isa="$isa" '$2 == isa { print $3 }' <<<"$seen" | sort -u | wc -l) != 1)); then
-		echo "$isa: the builds end with different weights" >&2
-		exit 1
-	fi
-done
+awk '
+	$2 in weights && weights[$2] != $3 { print $2 ": the builds end with different weights"; bad = 1 }
+	NF == 3 { weights[$2] = $3; n++ }
+	END { if (!n) print "no weights were printed"; exit bad || !n }
+' <<<"$seen" >&2

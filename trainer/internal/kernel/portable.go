@@ -5,9 +5,9 @@ import (
 	"unsafe"
 )
 
-// portableSet returns the kernels in Go. Every product is converted to float32
-// before it is added, which forbids fusing: the bits are then the same on every
-// architecture and with every GOAMD64.
+// portableSet returns the kernels in Go. Every product that is added to
+// something, be it statements later, is converted to float32 first, which forbids
+// fusing: the bits are then the same on every architecture and with every GOAMD64.
 func portableSet() *Set {
 	return &Set{
 		isa: Portable, rows: 4, width: 4, half: 0,
@@ -91,7 +91,7 @@ func portableLayerNorm(dst, x, gain, bias, stats *float32, rows, n int, eps, inv
 		for _, v := range in {
 			sum += v
 		}
-		mean := sum * invN
+		mean := float32(sum * invN)
 		for _, v := range in {
 			sq += float32((v - mean) * (v - mean))
 		}
@@ -118,11 +118,11 @@ func portableLayerNormBackward(dx, dy, x, gain, stats, dgain, dbias *float32, ro
 			hat := (v - mean) * rstd
 			db[i] += dout[i]
 			dg[i] += float32(dout[i] * hat)
-			d := dout[i] * g[i]
+			d := float32(dout[i] * g[i])
 			s1 += d
 			s2 += float32(d * hat)
 		}
-		m1, m2 := s1*invN, s2*invN
+		m1, m2 := float32(s1*invN), float32(s2*invN)
 		for i, v := range in {
 			hat := (v - mean) * rstd
 			d := float32(dout[i]*g[i]) - m1 - float32(m2*hat)

@@ -133,7 +133,7 @@ func (o *AdamW) Step(lr float64) (norm float64, err error) {
 		Epsilon: float32(o.cfg.Epsilon),
 	}
 	o.plain = constants.Fields()
-	constants.Decay = float32(1 - lr*o.cfg.WeightDecay)
+	constants.Decay = float32(1 - float64(lr*o.cfg.WeightDecay)) // not fused: equal on every architecture
 	o.decayed = constants.Fields()
 	o.pool.Run(len(o.pieces), o.apply)
 	return norm, nil
