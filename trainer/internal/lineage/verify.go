@@ -45,6 +45,11 @@ func (r *Report) Mismatched() bool {
 	return false
 }
 
+// Add notes one more thing that does not hold.
+func (r *Report) Add(s Status, stage string, a Artifact, sentence string) {
+	r.Problems = append(r.Problems, Problem{s, stage, a, sentence})
+}
+
 // Verify checks every artifact that led to the model, or judged it, against
 // what is there, and every link of the chain: what a stage used must be what
 // another stage made, or come from outside. It returns an error only when it
@@ -81,7 +86,7 @@ type verifier struct {
 func (v *verifier) status(a Artifact) Status { return v.found[a] }
 
 func (v *verifier) problem(s Status, r *Record, a Artifact, format string, args ...any) {
-	v.rep.Problems = append(v.rep.Problems, Problem{s, r.Stage, a, fmt.Sprintf(format, args...)})
+	v.rep.Add(s, r.Stage, a, fmt.Sprintf(format, args...))
 }
 
 func (v *verifier) check(ctx context.Context, c Checker, r *Record, a Artifact) error {
@@ -132,7 +137,7 @@ func (v *verifier) link(r *Record, a Artifact) {
 func (r *Report) Print(w io.Writer) error {
 	var b strings.Builder
 	printNode(&b, r.Tree, "", "")
-	fmt.Fprintf(&b, "%d artifacts checked, %d problems\n", r.Checked, len(r.Problems))
+	fmt.Fprintf(&b, "artifacts checked: %d, problems: %d\n", r.Checked, len(r.Problems))
 	for _, p := range r.Problems {
 		fmt.Fprintf(&b, "  - %s: %s\n", p.Status, oneLine(p.Sentence))
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -468,6 +469,8 @@ func TestLineageOfTheStoreFindsWhatIsSpoilt(t *testing.T) {
 	}{
 		"data changed":    {func(t *testing.T, dir string) { flip(t, dir, blob) }, exitcode.Integrity, "train.bin is"},
 		"weights changed": {func(t *testing.T, dir string) { flip(t, dir, weights) }, exitcode.Integrity, "the record says"},
+		"card changed":    {func(t *testing.T, dir string) { flip(t, dir, path.Dir(weights)+"/README.md") }, exitcode.Integrity, "README.md of the version is"},
+		"card gone":       {func(t *testing.T, dir string) { remove(t, dir, path.Dir(weights)+"/README.md") }, exitcode.Failed, "README.md of the version is not there"},
 		"data gone":       {func(t *testing.T, dir string) { remove(t, dir, blob) }, exitcode.Failed, "train.bin with digest"},
 	} {
 		t.Run(name, func(t *testing.T) {

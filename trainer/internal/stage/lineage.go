@@ -36,6 +36,9 @@ func Lineage(ctx context.Context, o LineageOptions) (*lineage.Report, error) {
 	if o.Out == nil {
 		o.Out = io.Discard
 	}
+	if err := o.Target.validate(); err != nil {
+		return nil, coded("lineage", err)
+	}
 	var rep *lineage.Report
 	var err error
 	if o.RunDir != "" {
@@ -51,9 +54,9 @@ func Lineage(ctx context.Context, o LineageOptions) (*lineage.Report, error) {
 	}
 	switch n := len(rep.Problems); {
 	case rep.Mismatched():
-		return rep, exitcode.Errorf(exitcode.Integrity, "lineage: %d problems, the first: %s", n, rep.Problems[0].Sentence)
+		return rep, exitcode.Errorf(exitcode.Integrity, "lineage: %s, the first: %s", counted(n, "problem"), rep.Problems[0].Sentence)
 	case n > 0:
-		return rep, exitcode.Errorf(exitcode.Failed, "lineage: %d problems, the first: %s", n, rep.Problems[0].Sentence)
+		return rep, exitcode.Errorf(exitcode.Failed, "lineage: %s, the first: %s", counted(n, "problem"), rep.Problems[0].Sentence)
 	}
 	return rep, nil
 }
@@ -116,7 +119,7 @@ func storeLineage(ctx context.Context, o LineageOptions) (*lineage.Report, error
 	if err != nil {
 		return nil, fromStore("registry", err)
 	}
-	c := &versionChecker{store: o.Store, reg: reg, manifest: m, made: map[string]string{}}
+	c := &versionChecker{store: o.Store, reg: reg, manifest: m, made: map[string]string{}, seen: map[string]bool{}}
 	var recs []*lineage.Record
 	for _, f := range m.Files {
 		if path.Dir(f.Name) != lineage.Dir || path.Ext(f.Name) != ".json" {
@@ -141,7 +144,32 @@ func storeLineage(ctx context.Context, o LineageOptions) (*lineage.Report, error
 		}
 	}
 	lineage.Sort(recs)
-	return lineage.Verify(ctx, recs, version, c)
+	rep, err := lineage.Verify(ctx, recs, version, c)
+	if err != nil {
+		return nil, err
+	}
+	return rep, c.rest(ctx, rep)
+}
+
+// rest checks the files of the version that no record names, such as its card.
+func (c *versionChecker) rest(ctx context.Context, rep *lineage.Report) error {
+	for _, f := range c.manifest.Files {
+		if c.seen[f.Name] || path.Dir(f.Name) == lineage.Dir {
+			continue
+		}
+		a := lineage.Artifact{Name: f.Name, Kind: lineage.KindFile, SHA256: f.SHA256}
+		got, err := c.read(ctx, c.key(f.Name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			rep.Add(lineage.Missing, "registry", a, fmt.Sprintf("%s of the version is not there", f.Name))
+		case err != nil:
+			return err
+		case got != f.SHA256:
+			rep.Add(lineage.Mismatch, "registry", a, fmt.Sprintf("%s of the version is %s, its manifest says %s", f.Name, got, f.SHA256))
+		}
+		rep.Checked++
+	}
+	return nil
 }
 
 // versionChecker checks artifacts against a store, by reading them.
@@ -150,6 +178,7 @@ type versionChecker struct {
 	reg      *registry.Registry
 	manifest registry.Manifest
 	made     map[string]string // models of the run by their directory
+	seen     map[string]bool   // files of the version that were read
 	outside  lineage.Files     // a corpus or policy, where it still lies
 }
 
@@ -161,7 +190,7 @@ func (c *versionChecker) key(name string) string {
 func (c *versionChecker) Digest(ctx context.Context, a lineage.Artifact) (string, error) {
 	switch {
 	case a.Kind == lineage.KindModel && a.SHA256 == c.manifest.Version:
-		return c.read(ctx, c.key(registry.Weights))
+		return c.file(ctx, registry.Weights)
 	case a.Kind == lineage.KindModel && c.made[a.Name] != "":
 		return "", lineage.ErrUnchecked // another checkpoint of the run, which stayed there
 	case a.Kind == lineage.KindModel:
@@ -175,13 +204,19 @@ func (c *versionChecker) Digest(ctx context.Context, a lineage.Artifact) (string
 	}
 	for _, f := range c.manifest.Files {
 		if f.SHA256 == a.SHA256 {
-			return c.read(ctx, c.key(f.Name))
+			return c.file(ctx, f.Name)
 		}
 	}
 	if dir, _, below := strings.Cut(a.Name, "/"); below && c.made[dir] != "" && c.made[dir] != c.manifest.Version {
 		return "", lineage.ErrUnchecked
 	}
 	return c.read(ctx, dataDir+a.SHA256)
+}
+
+// file reads a file of the version.
+func (c *versionChecker) file(ctx context.Context, name string) (string, error) {
+	c.seen[name] = true
+	return c.read(ctx, c.key(name))
 }
 
 func (c *versionChecker) read(ctx context.Context, key string) (string, error) {
