@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 
@@ -51,7 +52,11 @@ func (t *targetFlags) open(ctx context.Context) (stage.Target, error) {
 	}
 	s, err := store.Open(ctx, t.url, t.options)
 	if err != nil {
-		return target, exitcode.Errorf(exitcode.IO, "store: %w", err)
+		code := exitcode.IO
+		if errors.Is(err, store.ErrOptions) {
+			code = exitcode.Usage
+		}
+		return target, exitcode.Errorf(code, "store: %w", err)
 	}
 	target.Store = s
 	return target, nil

@@ -129,6 +129,9 @@ func isDigest(s string) bool {
 	return true
 }
 
+// CheckNames says whether model and alias are names that a registry takes.
+func CheckNames(model, alias string) error { return checkAlias(model, alias) }
+
 func checkAlias(model, alias string) error {
 	if err := checkName("model", model); err != nil {
 		return err

@@ -32,6 +32,17 @@ type Target struct {
 	Alias string      // such as production
 }
 
+// validate refuses names that no registry takes. Without a store nobody is asked.
+func (t Target) validate() error {
+	if t.Store == nil {
+		return nil
+	}
+	if err := registry.CheckNames(t.Name, t.Alias); err != nil {
+		return exitcode.Errorf(exitcode.Usage, "%w", err)
+	}
+	return nil
+}
+
 // DefaultAlias is the alias of what is in use.
 const DefaultAlias = "production"
 
@@ -177,6 +188,9 @@ func (o EvaluateOptions) validate() error {
 		return exitcode.Errorf(exitcode.Usage, "threads is %d: want 1 or more, or 0 for all", o.Threads)
 	case o.Sample < 0:
 		return exitcode.Errorf(exitcode.Usage, "sample is %d: want 0 for the whole splits, or a number of documents", o.Sample)
+	}
+	if err := o.Target.validate(); err != nil {
+		return err
 	}
 	return validCheckpoint(o.Checkpoint)
 }

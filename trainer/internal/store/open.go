@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -62,38 +63,50 @@ type Options struct {
 	Sleep func(context.Context, time.Duration) error
 }
 
+// ErrOptions is wrapped by errors about a URL or an option that no store can
+// have, as opposed to a store that does not answer.
+var ErrOptions = errors.New("invalid store URL or option")
+
+type optionError struct{ error }
+
+func (e optionError) Unwrap() error { return e.error }
+
+func (optionError) Is(target error) bool { return target == ErrOptions }
+
+func badOption(format string, args ...any) error { return optionError{fmt.Errorf(format, args...)} }
+
 // Open opens the store that rawURL names: file:///dir or s3://bucket/prefix.
 // A directory is looked for at once (ErrNoBucket); a bucket at the first use.
 func Open(ctx context.Context, rawURL string, opts Options) (Store, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
-		return nil, fmt.Errorf("store URL %q: not a URL: write file:///dir or s3://bucket/prefix", rawURL)
+		return nil, badOption("store URL %q: not a URL: write file:///dir or s3://bucket/prefix", rawURL)
 	}
 	if u.User != nil {
-		return nil, fmt.Errorf("store URL %q: credentials do not belong into a URL: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", u.Redacted())
+		return nil, badOption("store URL %q: credentials do not belong into a URL: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", u.Redacted())
 	}
 	if u.RawQuery != "" || u.Fragment != "" {
-		return nil, fmt.Errorf("store URL %q: must not have a query or a fragment", rawURL)
+		return nil, badOption("store URL %q: must not have a query or a fragment", rawURL)
 	}
 	switch u.Scheme {
 	case "file":
 		if (u.Host != "" && u.Host != "localhost") || !filepath.IsAbs(u.Path) {
-			return nil, fmt.Errorf("store URL %q: a file store needs an absolute path and three slashes: file:///dir", rawURL)
+			return nil, badOption("store URL %q: a file store needs an absolute path and three slashes: file:///dir", rawURL)
 		}
 		return openFile(filepath.Clean(u.Path), opts.Create)
 	case "s3":
 		prefix := strings.Trim(u.Path, "/")
 		if u.Host == "" {
-			return nil, fmt.Errorf("store URL %q: no bucket: write s3://bucket/prefix", rawURL)
+			return nil, badOption("store URL %q: no bucket: write s3://bucket/prefix", rawURL)
 		}
 		if prefix != "" {
 			if err := ValidateKey(prefix); err != nil {
-				return nil, fmt.Errorf("store URL %q: %w", rawURL, err)
+				return nil, badOption("store URL %q: %w", rawURL, err)
 			}
 		}
 		return openS3(ctx, u.Host, prefix, opts)
 	}
-	return nil, fmt.Errorf("store URL %q: scheme %q is unknown: write file:///dir or s3://bucket/prefix", rawURL, u.Scheme)
+	return nil, badOption("store URL %q: scheme %q is unknown: write file:///dir or s3://bucket/prefix", rawURL, u.Scheme)
 }
 
 // FileURL is the file:// URL of a directory, absolute or relative to the

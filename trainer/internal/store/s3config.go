@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -34,19 +33,19 @@ func (o Options) withDefaults() (Options, error) {
 		o.PartSize = defaultPartSize
 	}
 	if o.PartSize < minPartSize {
-		return o, fmt.Errorf("s3 part size %d: must be at least %d bytes", o.PartSize, minPartSize)
+		return o, badOption("s3 part size %d: must be at least %d bytes", o.PartSize, minPartSize)
 	}
 	if o.Concurrency == 0 {
 		o.Concurrency = defaultConcurrency
 	}
 	if o.Concurrency < 1 || o.Concurrency > 64 {
-		return o, fmt.Errorf("s3 concurrency %d: must be between 1 and 64", o.Concurrency)
+		return o, badOption("s3 concurrency %d: must be between 1 and 64", o.Concurrency)
 	}
 	if o.StallTimeout == 0 {
 		o.StallTimeout = defaultStallTimeout
 	}
 	if o.StallTimeout < 0 {
-		return o, fmt.Errorf("s3 stall timeout %v: must be positive", o.StallTimeout)
+		return o, badOption("s3 stall timeout %v: must be positive", o.StallTimeout)
 	}
 	if o.Delays == nil {
 		o.Delays = DefaultDelays()
@@ -57,12 +56,12 @@ func (o Options) withDefaults() (Options, error) {
 	switch o.PathStyle {
 	case "", "true", "false":
 	default:
-		return o, fmt.Errorf("s3 path style %q: must be true, false or empty", o.PathStyle)
+		return o, badOption("s3 path style %q: must be true, false or empty", o.PathStyle)
 	}
 	switch o.ChecksumMode {
 	case "", "when_supported", "when_required":
 	default:
-		return o, fmt.Errorf("s3 checksum mode %q: must be when_supported, when_required or empty", o.ChecksumMode)
+		return o, badOption("s3 checksum mode %q: must be when_supported, when_required or empty", o.ChecksumMode)
 	}
 	return o, checkEndpoint(o.Endpoint)
 }
@@ -73,13 +72,13 @@ func checkEndpoint(endpoint string) error {
 	}
 	u, err := url.Parse(endpoint)
 	if err != nil {
-		return errors.New("s3 endpoint: not a URL: write http://host:port or https://host")
+		return badOption("s3 endpoint: not a URL: write http://host:port or https://host")
 	}
 	if u.User != nil {
-		return fmt.Errorf("s3 endpoint %q: credentials do not belong into a URL: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", u.Redacted())
+		return badOption("s3 endpoint %q: credentials do not belong into a URL: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", u.Redacted())
 	}
 	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return fmt.Errorf("s3 endpoint %q: write http://host:port or https://host", endpoint)
+		return badOption("s3 endpoint %q: write http://host:port or https://host", endpoint)
 	}
 	return nil
 }
@@ -115,7 +114,7 @@ func newS3Client(ctx context.Context, o Options) (*s3.Client, string, error) {
 	}
 	if cfg.Region == "" {
 		if endpoint == "" {
-			return nil, "", errors.New("s3 region is not set: set the region, or AWS_REGION, or an endpoint")
+			return nil, "", badOption("s3 region is not set: set the region, or AWS_REGION, or an endpoint")
 		}
 		cfg.Region = "us-east-1" // servers that have no regions take this one
 	}
@@ -180,13 +179,13 @@ func newHTTPClient(o Options) (*awshttp.BuildableClient, error) {
 	if bundle != "" {
 		pem, err := os.ReadFile(bundle)
 		if err != nil {
-			return nil, fmt.Errorf("s3 CA bundle: %w", err)
+			return nil, badOption("s3 CA bundle: %w", err)
 		}
 		if pool, err = x509.SystemCertPool(); err != nil {
 			pool = x509.NewCertPool()
 		}
 		if !pool.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("s3 CA bundle %s: no PEM certificate in it", bundle)
+			return nil, badOption("s3 CA bundle %s: no PEM certificate in it", bundle)
 		}
 	}
 	return awshttp.NewBuildableClient().WithTransportOptions(func(tr *http.Transport) {
