@@ -112,15 +112,11 @@ store that does not answer. A value is judged by its whole 95 % interval.`,
   trainer gate --run-dir runs/a --store s3://models/llm --policy gate.yaml --image "$IMAGE"`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var err error
-			if o.Policy, err = p.policy(cmd, gate.Default()); err != nil {
-				return err
-			}
-			// A store that cannot be opened is one that does not answer: the gate
+			// Without a policy there is no verdict, and an earlier one must go. A
+			// store that cannot be opened is one that does not answer: the gate
 			// says so and blocks.
-			if o.Target, err = t.open(cmd.Context()); err != nil {
-				o.StoreErr = err
-			}
+			o.Policy, o.PolicyErr = p.policy(cmd, gate.Default())
+			o.Target, o.StoreErr = t.open(cmd.Context())
 			o.Recording = a.recording(machineFlags{})
 			if image != "" {
 				o.Code.Image = image

@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/trainyard/trainyard/trainer/internal/registry"
 	"github.com/trainyard/trainyard/trainer/internal/stage"
 )
 
@@ -13,7 +12,7 @@ func newRollback(a *App) *cobra.Command {
 	var o stage.RollbackOptions
 	var t targetFlags
 	var k kserveFlags
-	var to, reason string
+	var reason string
 	cmd := &cobra.Command{
 		Use:   "rollback",
 		Short: "Move the alias back to an earlier version",
@@ -30,11 +29,6 @@ history keeps both moves, and a second rollback goes further back.`,
 			if o.Announce, err = k.announcer(a); err != nil {
 				return err
 			}
-			if to != "" && o.Store != nil {
-				if o.Version, err = stage.ResolveVersion(cmd.Context(), registry.New(o.Store, registry.Options{}), o.Name, to); err != nil {
-					return err
-				}
-			}
 			if reason != "" {
 				o.Reasons = []string{reason}
 			}
@@ -49,7 +43,7 @@ history keeps both moves, and a second rollback goes further back.`,
 	t.add(cmd)
 	k.add(cmd)
 	f := cmd.Flags()
-	f.StringVar(&to, "to", "", "version, its first 8 or more digits, or an alias; empty is the version before")
+	f.StringVar(&o.To, "to", "", "version, its first 8 or more digits, or an alias; empty is the version before")
 	f.StringVar(&o.Expect, "expect", "", "version that the alias must have now; empty is any")
 	f.StringVar(&reason, "reason", "", "why, for the history")
 	return cmd

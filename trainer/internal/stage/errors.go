@@ -3,6 +3,7 @@ package stage
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 
 	"github.com/trainyard/trainyard/trainer/internal/evaluate"
@@ -58,6 +59,14 @@ func fromStore(stage string, err error) error {
 		}
 	}
 	return exitcode.Errorf(exitcode.IO, "%s: %w", stage, err)
+}
+
+// counted is "1 reason", "2 reasons".
+func counted[N int | int64](n N, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
 }
 
 var _ evaluate.Scorer = (*gpt.Session)(nil)

@@ -284,6 +284,10 @@ func TestRollbackAndLineageWithAFaultyStore(t *testing.T) {
 				_, err := Rollback(t.Context(), RollbackOptions{Target: Target{Store: f, Name: "llm", Alias: DefaultAlias}, Now: ticking(), Out: io.Discard})
 				return err
 			},
+			"rollback to a version": func(f *faulty) error {
+				_, err := Rollback(t.Context(), RollbackOptions{Target: Target{Store: f, Name: "llm", Alias: DefaultAlias}, To: now[:12], Now: ticking(), Out: io.Discard})
+				return err
+			},
 			"lineage": func(f *faulty) error {
 				_, err := Lineage(t.Context(), LineageOptions{Target: Target{Store: f, Name: "llm", Alias: DefaultAlias}})
 				return err

@@ -37,6 +37,7 @@ type GateOptions struct {
 	Checkpoint string // train.BestDir or train.LastDir
 	Policy     gate.Policy
 	PolicyFile string // where it came from, "" for flags alone
+	PolicyErr  error  // why there is no policy; fails the stage
 	ResultsDir string
 	Out        io.Writer // for people
 }
@@ -81,13 +82,13 @@ func (g *gating) run(ctx context.Context, results *Results) error {
 	if g.rec, g.id, err = g.opts.begin(g.opts.RunDir, "gate"); err != nil {
 		return err
 	}
-	if err := g.validate(); err != nil {
-		return err
-	}
 	// A verdict is about now: when this one cannot be written, an earlier one
 	// must not be found in its place.
 	if err := os.Remove(filepath.Join(g.opts.RunDir, GateReportFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return exitcode.Errorf(exitcode.IO, "%w", err)
+	}
+	if err := g.validate(); err != nil {
+		return err
 	}
 	g.inputs(ctx)
 	if err := ctx.Err(); err != nil {
@@ -101,12 +102,18 @@ func (g *gating) run(ctx context.Context, results *Results) error {
 		return nil
 	}
 	g.remember(ctx)
-	return exitcode.Errorf(exitcode.Failed, "gate: %w for %d reasons, see %s", ErrBlocked, len(g.report.Reasons), filepath.Join(g.opts.RunDir, GateReportFile))
+	return exitcode.Errorf(exitcode.Failed, "gate: %w for %s, see %s", ErrBlocked, counted(len(g.report.Reasons), "reason"), filepath.Join(g.opts.RunDir, GateReportFile))
 }
 
 func (g *gating) validate() error {
 	o := &g.opts
+	if o.PolicyErr != nil {
+		return o.PolicyErr
+	}
 	if err := validCheckpoint(o.Checkpoint); err != nil {
+		return err
+	}
+	if err := o.Target.validate(); err != nil {
 		return err
 	}
 	if err := o.Policy.Validate(); err != nil {

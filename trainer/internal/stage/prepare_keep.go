@@ -93,15 +93,15 @@ func (k *keeper) finish(src *corpus.Reader) error {
 
 func (k *keeper) check() error {
 	if k.data.DocsIn == 0 {
-		return k.p.fail("the corpus is empty: no document in %d files", len(k.p.files))
+		return k.p.fail("the corpus is empty: no document in %s", counted(len(k.p.files), "file"))
 	}
 	if k.data.DocsOut == 0 {
-		return k.p.fail("all %d documents were dropped (%s): loosen the filters", k.data.DocsIn, k.droppedWords())
+		return k.p.fail("no document of %d is left, dropped: %s: loosen the filters", k.data.DocsIn, k.droppedWords())
 	}
 	for s := corpus.Train; s < corpus.Splits; s++ {
 		if k.p.opts.Split.Of(s) > 0 && k.p.spools[s].docs == 0 {
-			return k.p.fail("separator %s finds %d documents, of which %d are kept and none falls to the %s split: give more documents, another separator, or the split no share",
-				k.p.sep, k.data.DocsIn, k.data.DocsOut, s)
+			return k.p.fail("separator %s finds %s, keeps %d (dropped: %s), and none of them falls to the %s split: give more documents, another separator, or the split no share",
+				k.p.sep, counted(k.data.DocsIn, "document"), k.data.DocsOut, k.droppedWords(), s)
 		}
 	}
 	return nil
@@ -113,6 +113,9 @@ func (k *keeper) droppedWords() string {
 		if n := k.fates[f]; n > 0 {
 			words = append(words, f.String()+" "+strconv.FormatInt(n, 10))
 		}
+	}
+	if words == nil {
+		return "none"
 	}
 	return strings.Join(words, ", ")
 }

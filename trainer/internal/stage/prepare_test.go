@@ -305,8 +305,8 @@ func TestPrepareRefuses(t *testing.T) {
 		want string
 	}{
 		{"empty corpus", []string{" \n "}, nil, exitcode.BadInput, "corpus.txt: the corpus is empty"},
-		{"one document", good[:1], nil, exitcode.BadInput, "finds 1 documents"},
-		{"nothing is fit", []string{"a", "b"}, nil, exitcode.BadInput, "all 2 documents were dropped (too_short 2)"},
+		{"one document", good[:1], nil, exitcode.BadInput, "finds 1 document, keeps 1 (dropped: none)"},
+		{"nothing is fit", []string{"a", "b"}, nil, exitcode.BadInput, "no document of 2 is left, dropped: too_short 2"},
 		{"less than a block", good, func(o *PrepareOptions) { o.BlockSize = 1 << 20 }, exitcode.BadInput, "train.bin"},
 		{"missing input", good, func(o *PrepareOptions) { o.Inputs = []string{"/nowhere/x"} }, exitcode.BadInput, "/nowhere/x"},
 		{"missing tokenizer", good, func(o *PrepareOptions) { o.Tokenizer = "/nowhere/t" }, exitcode.BadInput, "/nowhere/t"},

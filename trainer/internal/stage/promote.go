@@ -124,6 +124,9 @@ func (p *promoting) inputs() error {
 	if o.Store == nil {
 		return exitcode.Errorf(exitcode.Usage, "no store to promote to: set --store")
 	}
+	if err := o.Target.validate(); err != nil {
+		return err
+	}
 	p.registry = registry.New(o.Store, registry.Options{Now: o.Now})
 	if p.verdict, err = readGateReport(filepath.Join(o.RunDir, GateReportFile)); err != nil {
 		return fmt.Errorf("%w: pass the gate first", err)
@@ -159,7 +162,7 @@ func (p *promoting) validate(ctx context.Context) error {
 	}
 	switch {
 	case v.Verdict != gate.Pass:
-		return exitcode.Errorf(exitcode.Failed, "the gate's verdict on %s is %q, for %d reasons: see %s", gate.Short(v.Candidate), v.Verdict, len(v.Reasons), GateReportFile)
+		return exitcode.Errorf(exitcode.Failed, "the gate's verdict on %s is %q, for %s: see %s", gate.Short(v.Candidate), v.Verdict, counted(len(v.Reasons), "reason"), GateReportFile)
 	case v.Name != o.Name || v.Alias != o.Alias:
 		return exitcode.Errorf(exitcode.BadInput, "the gate judged for %s of %s, not %s of %s: run the gate again", v.Alias, v.Name, o.Alias, o.Name)
 	case v.Candidate != sum:
@@ -230,11 +233,11 @@ func (p *promoting) write(ctx context.Context, results *Results) error {
 	if err := writeRecord(p.rec, lineage.Succeeded); err != nil {
 		return err
 	}
-	verb := "promoted"
+	what := "promoted, before " + orNothing(gate.Short(p.out.From))
 	if !p.out.Changed {
-		verb = "was promoted already"
+		what = "was promoted already"
 	}
-	_, err := fmt.Fprintf(o.Out, "%s of %s: %s %s, before %s\n%s\n", o.Alias, o.Name, gate.Short(p.out.Version), verb, orNothing(gate.Short(p.out.From)), p.out.Location)
+	_, err := fmt.Fprintf(o.Out, "%s of %s: %s %s\n%s\n", o.Alias, o.Name, gate.Short(p.out.Version), what, p.out.Location)
 	return err
 }
 

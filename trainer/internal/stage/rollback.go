@@ -14,7 +14,7 @@ import (
 // RollbackOptions say what Rollback does.
 type RollbackOptions struct {
 	Target
-	Version  string   // SHA-256 to go back to; "" goes to the version before
+	To       string   // what to go back to: see ResolveVersion; "" goes to the version before
 	Expect   string   // version that the alias must have now; "" takes what it has
 	Reasons  []string // for the history
 	RunID    string   // for the history, may be empty
@@ -29,8 +29,18 @@ func Rollback(ctx context.Context, o RollbackOptions) (*Promotion, error) {
 	if o.Store == nil {
 		return nil, exitcode.Errorf(exitcode.Usage, "rollback: no store: set --store")
 	}
+	if err := o.Target.validate(); err != nil {
+		return nil, coded("rollback", err)
+	}
 	r := registry.New(o.Store, registry.Options{Now: o.Now})
-	moved, err := r.Rollback(ctx, registry.Move{Model: o.Name, Alias: o.Alias, Version: o.Version, Expect: o.Expect, Run: o.RunID, Reasons: o.Reasons})
+	version := ""
+	if o.To != "" {
+		var err error
+		if version, err = ResolveVersion(ctx, r, o.Name, o.To); err != nil {
+			return nil, fromStore("rollback", err)
+		}
+	}
+	moved, err := r.Rollback(ctx, registry.Move{Model: o.Name, Alias: o.Alias, Version: version, Expect: o.Expect, Run: o.RunID, Reasons: o.Reasons})
 	if err != nil {
 		return nil, fromStore("rollback", err)
 	}
@@ -43,10 +53,10 @@ func Rollback(ctx context.Context, o RollbackOptions) (*Promotion, error) {
 			return p, exitcode.Errorf(exitcode.IO, "rollback: %s is %s, but the model server was not told: roll back to it again: %w", o.Alias, gate.Short(p.Version), err)
 		}
 	}
-	verb := "rolled back to"
+	line := fmt.Sprintf("rolled back to %s, before %s", gate.Short(p.Version), orNothing(gate.Short(p.From)))
 	if !p.Changed {
-		verb = "was already"
+		line = "is " + gate.Short(p.Version) + " already"
 	}
-	_, err = fmt.Fprintf(o.Out, "%s of %s %s %s, before %s\n%s\n", o.Alias, o.Name, verb, gate.Short(p.Version), orNothing(gate.Short(p.From)), p.Location)
+	_, err = fmt.Fprintf(o.Out, "%s of %s %s\n%s\n", o.Alias, o.Name, line, p.Location)
 	return p, err
 }
