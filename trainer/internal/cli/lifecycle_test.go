@@ -85,12 +85,18 @@ func TestLifecycleVerbByVerb(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &p); err != nil || p.CodeImage != image || !p.Changed {
 		t.Errorf("promote says %s, %v", out, err)
 	}
+	if _, errs, code := call(t, nil, "rollback", "--store", "file://"+models, "--to", "deadbeef1"); code != exitcode.BadInput || !strings.Contains(errs, "trainer: rollback: ") {
+		t.Errorf("rollback to what never was: exit code %d, %s", code, errs)
+	}
 	mustCall(t, "sample", "--run-dir", run, "--model", filepath.Join(run, "last"), "--prompt", "On day", "--max-tokens", "4")
 	for _, args := range [][]string{{}, {"production"}, {p.Version}, {p.Version[:12]}} {
 		out := mustCall(t, append([]string{"lineage", "--store", "file://" + models}, args...)...)
-		if !strings.Contains(out, "model "+p.Version) || !strings.Contains(out, "corpus.txt") || !strings.Contains(out, " 0 problems") {
+		if !strings.Contains(out, "model "+p.Version) || !strings.Contains(out, "corpus.txt") || !strings.Contains(out, "problems: 0\n") {
 			t.Errorf("lineage %v says\n%s", args, out)
 		}
+	}
+	if _, err := os.Stat(filepath.Join(run, "lineage", "sample.json")); err != nil {
+		t.Errorf("the record of sample: %v", err)
 	}
 	out = mustCall(t, "report", "--run-dir", run, "--checkpoint", "last")
 	if page, err := os.ReadFile(strings.TrimSpace(out)); err != nil || !strings.Contains(string(page), "Gate: pass") {
@@ -161,6 +167,10 @@ func TestLifecycleUsageErrors(t *testing.T) {
 		"two inputs of a run":       {[]string{"run", "--run-dir", run, "--corpus", "x", "--qa", "y"}, exitcode.Usage, "give one of them"},
 		"a run without a directory": {[]string{"run", "--corpus", "x"}, exitcode.Usage, "no run directory"},
 		"a model server elsewhere":  {[]string{"promote", "--run-dir", run, "--kserve-service", "models/llm"}, exitcode.Usage, "KUBERNETES_SERVICE_HOST"},
+		"a URL of no store":         {[]string{"evaluate", "--run-dir", run, "--store", "models"}, exitcode.Usage, "file:///dir"},
+		"an endpoint without host":  {[]string{"lineage", "--store", "s3://b", "--s3-endpoint", "http:"}, exitcode.Usage, "s3 endpoint"},
+		"a name that is a path":     {[]string{"evaluate", "--run-dir", run, "--store", "file://" + run, "--name", "../x"}, exitcode.Usage, `model name "../x"`},
+		"an alias that is a path":   {[]string{"rollback", "--store", "file://" + run, "--alias", "a/b"}, exitcode.Usage, `alias name "a/b"`},
 		"input without a store":     {[]string{"prepare", "--run-dir", run, "--corpus", "store:x"}, exitcode.Usage, "--store"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -170,6 +180,47 @@ func TestLifecycleUsageErrors(t *testing.T) {
 				t.Errorf("exit code %d, want %d: %s, want %q", code, c.code, errs, c.want)
 			}
 		})
+	}
+}
+
+// A gate that has no policy has no verdict: an earlier pass must not be found in
+// its place, and the steps after it get a result.
+func TestGateWithoutAPolicyTakesItsVerdictBack(t *testing.T) {
+	run, results := t.TempDir(), filepath.Join(t.TempDir(), "results")
+	report := filepath.Join(run, stage.GateReportFile)
+	if err := os.WriteFile(report, []byte(`{"verdict": "pass"}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, errs, code := call(t, nil, "gate", "--run-dir", run, "--max-val-loss", "nan", "--results-dir", results)
+	if code != exitcode.Usage {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	if _, err := os.Stat(report); !os.IsNotExist(err) {
+		t.Errorf("the old verdict: %v", err)
+	}
+	if verdict, err := os.ReadFile(filepath.Join(results, "verdict")); err != nil || string(verdict) != gate.Blocked {
+		t.Errorf("verdict %q, %v", verdict, err)
+	}
+}
+
+// A stage that reads what others wrote makes no directory of a misspelt name.
+func TestStagesMakeNoRunDirectory(t *testing.T) {
+	for _, verb := range []string{"train", "evaluate", "gate", "promote", "sample", "report", "lineage"} {
+		run := filepath.Join(t.TempDir(), "typo")
+		args := []string{verb, "--run-dir", run}
+		switch verb {
+		case "promote":
+			args = append(args, "--store", "file://"+t.TempDir())
+		case "sample":
+			args = append(args, "--prompt", "x")
+		}
+		_, errs, code := call(t, nil, args...)
+		if code != exitcode.BadInput || !strings.Contains(errs, "typo") {
+			t.Errorf("%s: exit code %d: %s", verb, code, errs)
+		}
+		if _, err := os.Stat(run); !os.IsNotExist(err) {
+			t.Errorf("%s made the directory: %v", verb, err)
+		}
 	}
 }
 

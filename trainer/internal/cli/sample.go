@@ -29,7 +29,7 @@ added to a prompt that has none.`,
 				return err
 			}
 			o.Threads = m.threads
-			report, err := stage.GenerateSamples(cmd.Context(), o)
+			report, err := stage.RecordedSample(cmd.Context(), a.recording(m), o)
 			if err != nil {
 				return err
 			}

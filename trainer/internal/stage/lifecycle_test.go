@@ -174,6 +174,9 @@ func TestRunBlocksAndLeavesTheReport(t *testing.T) {
 	if strings.Contains(err.Error(), "\n") {
 		t.Errorf("error of several lines: %q", err)
 	}
+	if !strings.Contains(err.Error(), "for 3 reasons") {
+		t.Errorf("error %v", err)
+	}
 	if len(r.Gate.Reasons) != 3 || r.Promotion != nil {
 		t.Errorf("reasons %q, promotion %v", r.Gate.Reasons, r.Promotion)
 	}
@@ -206,7 +209,7 @@ func TestRunTwiceGivesTheSameBytes(t *testing.T) {
 	b.Train.Config.EvalInterval, b.Train.Threads, b.Evaluate.Threads, b.Sample.Threads = 3, 1, 1, 2
 	mustRun(t, a)
 	mustRun(t, b)
-	for _, f := range []string{"train.bin", "val.bin", "test.bin", "tokenizer.json", "last/model.safetensors", "last/config.json", EvalReportFile} {
+	for _, f := range []string{"train.bin", "val.bin", "test.bin", "tokenizer.json", "last/model.safetensors", "last/config.json", EvalReportFile, SamplesFile} {
 		if !bytes.Equal(readFile(t, a, f), readFile(t, b, f)) {
 			t.Errorf("%s differs", f)
 		}

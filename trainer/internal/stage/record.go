@@ -31,8 +31,16 @@ type Recording struct {
 	Origins map[string]string
 }
 
+// prepareStage is the stage that makes a run directory.
+const prepareStage = "prepare"
+
 // begin claims the run directory and starts the record of a stage.
 func (r Recording) begin(dir, stage string) (*lineage.Recorder, string, error) {
+	if stage != prepareStage {
+		if err := checkRun(dir); err != nil {
+			return nil, "", err
+		}
+	}
 	id, err := ClaimRun(dir, r.RunID)
 	if err != nil {
 		return nil, "", err
@@ -53,7 +61,7 @@ const maxSources = 1000
 
 // RecordedPrepare is Prepare with a lineage record.
 func RecordedPrepare(ctx context.Context, r Recording, o PrepareOptions) (PrepareReport, error) {
-	rec, _, err := r.begin(o.RunDir, "prepare")
+	rec, _, err := r.begin(o.RunDir, prepareStage)
 	if err != nil {
 		return PrepareReport{}, err
 	}
@@ -254,9 +262,9 @@ func RecordedSample(ctx context.Context, r Recording, o SampleOptions) (SampleRe
 	rec.Seed("seed", o.Sampling.Seed)
 	if sum := hexDigest(rep.Tuned.Digest); sum != "" {
 		a := lineage.Artifact{Name: filepath.Base(rep.Tuned.Source), Kind: lineage.KindModel, SHA256: sum}
-		if dir := filepath.Dir(rep.Tuned.Source); filepath.Clean(dir) != filepath.Clean(o.RunDir) {
+		if o.Model != "" && !within(o.RunDir, o.Model) {
 			a.Kind = lineage.KindConfig // a model of elsewhere
-			if abs, err := filepath.Abs(filepath.Join(rep.Tuned.Source, hf.WeightsFile)); err == nil {
+			if abs, err := filepath.Abs(filepath.Join(o.Model, hf.WeightsFile)); err == nil {
 				a.URI = fileURI(abs)
 			}
 		}

@@ -32,6 +32,9 @@ func Report(ctx context.Context, o ReportOptions) (string, error) {
 	if err := validCheckpoint(o.Checkpoint); err != nil {
 		return "", coded("report", err)
 	}
+	if err := checkRun(o.RunDir); err != nil {
+		return "", coded("report", err)
+	}
 	id, err := ClaimRun(o.RunDir, o.RunID)
 	if err != nil {
 		return "", coded("report", err)

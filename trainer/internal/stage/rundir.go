@@ -25,12 +25,26 @@ type runFile struct {
 	ID     string `json:"id"`
 }
 
+// checkRun refuses a directory that is not there: a stage that reads what others
+// wrote must not make one of a misspelt name.
+func checkRun(dir string) error {
+	if dir == "" {
+		return errNoRunDir()
+	}
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return exitcode.Errorf(exitcode.BadInput, "run directory %s does not exist: run prepare first", dir)
+	}
+	return nil
+}
+
+func errNoRunDir() error { return exitcode.Errorf(exitcode.Usage, "no run directory: set --run-dir") }
+
 // ClaimRun makes dir the directory of the run id, or checks that it is already.
 // An empty id takes the one that the directory has, or its name. A directory of
 // another run is refused: what it holds would be taken for this run's.
 func ClaimRun(dir, id string) (string, error) {
 	if dir == "" {
-		return "", exitcode.Errorf(exitcode.Usage, "no run directory: set --run-dir")
+		return "", errNoRunDir()
 	}
 	path := filepath.Join(dir, RunFile)
 	have, err := readRun(path)

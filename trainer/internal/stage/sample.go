@@ -95,6 +95,7 @@ func (s *sampling) inputs(context.Context) error {
 	if s.tuned, s.tok, s.report.Tuned, err = loadSampleModel(o.Model); err != nil {
 		return err
 	}
+	s.report.Tuned.Source = s.source(o.Model)
 	return s.readBase()
 }
 
@@ -146,8 +147,27 @@ func (s *sampling) readBase() error {
 	if err != nil {
 		return err
 	}
+	info.Source = s.source(dir)
 	s.base, s.report.Base = model, &info
 	return nil
+}
+
+// source names a model directory: relative to the run directory when it is in
+// there, so that equal runs have equal samples wherever they lie.
+func (s *sampling) source(dir string) string {
+	if s.opts.RunDir == "" || !within(s.opts.RunDir, dir) {
+		return dir
+	}
+	abs, err := filepath.Abs(dir)
+	run, err2 := filepath.Abs(s.opts.RunDir)
+	if err != nil || err2 != nil {
+		return dir
+	}
+	rel, err := filepath.Rel(run, abs)
+	if err != nil {
+		return dir
+	}
+	return filepath.ToSlash(rel)
 }
 
 // drawBase draws the initial weights again, as training did.

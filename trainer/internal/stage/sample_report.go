@@ -19,7 +19,7 @@ type SampleReport struct {
 
 // SampleModel says which model answered.
 type SampleModel struct {
-	Source string `json:"source"`           // a directory, or how the weights were drawn
+	Source string `json:"source"`           // a directory, relative to the run directory if in there, or how the weights were drawn
 	Digest string `json:"digest,omitempty"` // sha256:<hex> of its model.safetensors
 }
 
