@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 
@@ -93,7 +92,7 @@ type evaluating struct {
 	training  train.Record
 	candidate *subject
 	baseline  *subject
-	tmp       string // holds the baseline's files
+	tmp       *scratch // holds the baseline's files
 	report    evaluate.Report
 }
 
@@ -161,13 +160,13 @@ func (e *evaluating) findBaseline(ctx context.Context, pool *par.Pool) error {
 	if err != nil {
 		return fromStore("baseline", err)
 	}
-	if e.tmp, err = os.MkdirTemp(o.RunDir, ".baseline-*"); err != nil {
+	if e.tmp, err = newScratch(o.RunDir, baselineTemp); err != nil {
 		return exitcode.Errorf(exitcode.IO, "baseline: %w", err)
 	}
-	if _, err = reg.Fetch(ctx, o.Name, p.Version, e.tmp); err != nil {
+	if _, err = reg.Fetch(ctx, o.Name, p.Version, e.tmp.dir); err != nil {
 		return fromStore("baseline", err)
 	}
-	if e.baseline, err = loadSubject(ctx, e.tmp, pool, e.kernels); err != nil {
+	if e.baseline, err = loadSubject(ctx, e.tmp.dir, pool, e.kernels); err != nil {
 		return fmt.Errorf("baseline %s: %w", p.Version, err)
 	}
 	e.report.BaselineState = evaluate.BaselineCompared
@@ -307,7 +306,5 @@ func (e *evaluating) close() {
 	if e.candidate != nil {
 		e.candidate.pool.Close()
 	}
-	if e.tmp != "" {
-		_ = os.RemoveAll(e.tmp) // a copy of what the store has
-	}
+	e.tmp.remove()
 }

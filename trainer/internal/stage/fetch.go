@@ -2,6 +2,8 @@ package stage
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -19,12 +21,16 @@ const StoreInput = "store:"
 type Fetched struct {
 	Inputs  []string          // in the order asked for, with local paths
 	Origins map[string]string // URL of each downloaded file by local path
-	dir     string
+	tmp     *scratch
+	made    string // run directory that was made for it
 }
 
-// FetchInputs downloads those inputs that begin with StoreInput into a folder
-// beside the run directory, each verified, in constant memory. Remove it with
-// Close.
+// FetchInputs downloads those inputs that begin with StoreInput into a folder of
+// the run directory, which is on the volume that is large enough, each verified,
+// in constant memory. Remove it with Close.
+//
+// A key stands for its object, or else for the folder of its name, or else for
+// all keys that begin with it.
 func FetchInputs(ctx context.Context, s store.Store, inputs []string, runDir string) (*Fetched, error) {
 	f := &Fetched{Origins: map[string]string{}}
 	for _, in := range inputs {
@@ -51,21 +57,16 @@ func (f *Fetched) fetch(ctx context.Context, s store.Store, key, runDir string) 
 	if err != nil {
 		return "", fromStore("input", err)
 	}
+	infos = chosen(infos, key)
 	if len(infos) == 0 {
 		return "", exitcode.Errorf(exitcode.BadInput, "input %s%s: nothing in %s begins with it", StoreInput, key, s.URL())
 	}
-	if f.dir == "" {
-		parent := filepath.Dir(filepath.Clean(runDir))
-		if err := atomicfile.MkdirAll(parent); err != nil {
-			return "", exitcode.Errorf(exitcode.IO, "input: %w", err)
-		}
-		if f.dir, err = os.MkdirTemp(parent, ".inputs-*"); err != nil {
-			return "", exitcode.Errorf(exitcode.IO, "input: %w", err)
-		}
+	if err := f.folder(runDir); err != nil {
+		return "", err
 	}
 	// A folder of its own for each input, called like the input: names of
 	// documents must not depend on where files are put.
-	root, err := os.MkdirTemp(f.dir, "")
+	root, err := os.MkdirTemp(f.tmp.dir, "")
 	if err != nil {
 		return "", exitcode.Errorf(exitcode.IO, "input: %w", err)
 	}
@@ -88,7 +89,47 @@ func (f *Fetched) fetch(ctx context.Context, s store.Store, key, runDir string) 
 
 // Close removes what was downloaded.
 func (f *Fetched) Close() {
-	if f.dir != "" {
-		_ = os.RemoveAll(f.dir) // copies of what the store has
+	f.tmp.remove()
+	if f.made != "" {
+		_ = os.Remove(f.made) // unless something was prepared in it
 	}
+}
+
+// folder makes the folder for what is downloaded, once.
+func (f *Fetched) folder(runDir string) error {
+	if f.tmp != nil {
+		return nil
+	}
+	if runDir == "" {
+		return errNoRunDir()
+	}
+	if _, err := os.Stat(runDir); errors.Is(err, fs.ErrNotExist) {
+		f.made = runDir
+	}
+	if err := atomicfile.MkdirAll(runDir); err != nil {
+		return exitcode.Errorf(exitcode.IO, "input: %w", err)
+	}
+	var err error
+	if f.tmp, err = newScratch(runDir, inputsTemp); err != nil {
+		return exitcode.Errorf(exitcode.IO, "input: %w", err)
+	}
+	return nil
+}
+
+// chosen takes from all keys that begin with key those that it stands for: files
+// of two folders must not get one name.
+func chosen(infos []store.Info, key string) []store.Info {
+	var folder []store.Info
+	for _, info := range infos {
+		if info.Key == key {
+			return []store.Info{info}
+		}
+		if strings.HasPrefix(info.Key, strings.TrimSuffix(key, "/")+"/") {
+			folder = append(folder, info)
+		}
+	}
+	if len(folder) > 0 {
+		return folder
+	}
+	return infos
 }

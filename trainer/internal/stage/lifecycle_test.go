@@ -313,13 +313,13 @@ func TestRunOfQuestionsAndAnswers(t *testing.T) {
 
 func TestFetchInputs(t *testing.T) {
 	s := fileStore(t)
-	for key, text := range map[string]string{"corpora/a.txt": "one", "corpora/deep/b.txt": "two", "other/c.txt": "three"} {
+	for key, text := range map[string]string{"corpora/a.txt": "one", "corpora/deep/b.txt": "two", "other/c.txt": "three", "other/c.txt.bak": "old", "corporal/a.txt": "four"} {
 		if _, err := s.Put(t.Context(), key, strings.NewReader(text)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	run := filepath.Join(t.TempDir(), "runs", "r")
-	f, err := FetchInputs(t.Context(), s, []string{"local.txt", "store:corpora/", "store:other/c.txt"}, run)
+	f, err := FetchInputs(t.Context(), s, []string{"local.txt", "store:corpora", "store:other/c.txt"}, run)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -334,6 +334,12 @@ func TestFetchInputs(t *testing.T) {
 		if got := f.Origins[full]; got != s.URL()+"/corpora/"+path {
 			t.Errorf("%s comes from %s", path, got)
 		}
+	}
+	if len(f.Origins) != 3 {
+		t.Errorf("origins %v", f.Origins)
+	}
+	if !within(run, f.Inputs[1]) {
+		t.Errorf("%s is not in the run directory, and may be on another volume", f.Inputs[1])
 	}
 	f.Close()
 	if left, _ := os.ReadDir(filepath.Dir(run)); len(left) != 0 {

@@ -102,8 +102,8 @@ type PrepareReport struct {
 // Prepare turns files of text into the files of tokens that training and
 // evaluation read, and reports on them. Nothing in the run directory changes
 // until all of it is there; then meta.json goes first and comes last, so that a
-// directory with a meta.json is whole. One Prepare at a time may work on a run
-// directory.
+// directory with a meta.json is whole. A second Prepare, or a Train, that works in
+// the run directory at the same time is refused.
 //
 // Equal inputs and options give equal bytes, whatever the number of workers.
 func Prepare(ctx context.Context, opts PrepareOptions) (PrepareReport, error) {
@@ -130,6 +130,7 @@ type preparing struct {
 	sep    corpus.Separator
 	seps   []corpus.Separator // of the sensitivity table
 	files  []corpus.File
+	lock   *runLock
 	tmp    string
 	spools [corpus.Splits]*spool
 	leaks  *corpus.LeakCheck
@@ -155,6 +156,9 @@ func prepareInputs(opts PrepareOptions) (*preparing, error) {
 	}
 	p := &preparing{opts: opts}
 	for _, in := range opts.Inputs {
+		if fetchedInto(opts.RunDir, in) {
+			continue
+		}
 		if within(opts.RunDir, in) || within(in, opts.RunDir) {
 			return nil, exitcode.Errorf(exitcode.Usage, "prepare: input %s and run directory %s hold each other: prepare would read what it writes", in, opts.RunDir)
 		}
@@ -165,6 +169,13 @@ func prepareInputs(opts PrepareOptions) (*preparing, error) {
 	}
 	p.files = files
 	return p, nil
+}
+
+// fetchedInto reports whether an input lies where FetchInputs puts it, which
+// Prepare leaves alone.
+func fetchedInto(run, path string) bool {
+	rel, err := filepath.Rel(run, path)
+	return err == nil && strings.HasPrefix(rel, inputsTemp)
 }
 
 // within reports whether path is dir or lies below it.
@@ -214,13 +225,16 @@ func (p *preparing) act(ctx context.Context) error {
 	if err := atomicfile.MkdirAll(p.opts.RunDir); err != nil {
 		return err
 	}
+	var err error
+	if p.lock, err = lockRun(p.opts.RunDir); err != nil {
+		return err
+	}
 	stale, _ := filepath.Glob(filepath.Join(p.opts.RunDir, prepareTemp+"*"))
 	for _, dir := range stale {
 		if err := os.RemoveAll(dir); err != nil {
 			return err
 		}
 	}
-	var err error
 	if p.tmp, err = os.MkdirTemp(p.opts.RunDir, prepareTemp+"*"); err != nil {
 		return err
 	}
@@ -251,6 +265,7 @@ func (p *preparing) cleanUp() {
 	if p.tmp != "" {
 		_ = os.RemoveAll(p.tmp)
 	}
+	p.lock.release()
 }
 
 // prepareError gives an error its exit code. The end of the context keeps its
