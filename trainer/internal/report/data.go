@@ -12,9 +12,12 @@ import (
 // Data is what a report shows. Nil and empty parts are those that the run did
 // not get to: the page says so.
 type Data struct {
-	RunID   string
-	Name    string // of the model
-	Made    time.Time
+	RunID string
+	Name  string // of the model
+	Made  time.Time
+	// Failure is the error that ended the run, "" for none. What is shown then may
+	// be of an earlier attempt in the same directory.
+	Failure string
 	Eval    *evaluate.Report
 	Gate    *gate.Report
 	Quality *quality.Report

@@ -294,8 +294,8 @@ func TestRunThatFailsLeavesAPage(t *testing.T) {
 	if _, err := Run(t.Context(), o); code(err) != exitcode.BadInput || !strings.Contains(err.Error(), "empty.txt") {
 		t.Errorf("error %v", err)
 	}
-	if page := string(readFile(t, o, ReportFile)); !strings.Contains(page, "Gate: no verdict") || !strings.Contains(page, EvalReportFile) {
-		t.Error("the page does not say what is absent")
+	if page := string(readFile(t, o, ReportFile)); !strings.Contains(page, "Run failed") || !strings.Contains(page, "empty.txt") || !strings.Contains(page, EvalReportFile) {
+		t.Error("the page does not say what went wrong and what is absent")
 	}
 }
 

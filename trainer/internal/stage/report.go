@@ -24,6 +24,7 @@ type ReportOptions struct {
 	Target
 	RunDir     string
 	Checkpoint string
+	Failure    error // that ended the run, nil for none
 }
 
 // Report draws what is in a run directory as one page, report.html. What a run
@@ -40,6 +41,9 @@ func Report(ctx context.Context, o ReportOptions) (string, error) {
 		return "", coded("report", err)
 	}
 	d := report.Data{RunID: id, Name: or(o.Name, id), Made: o.Now()}
+	if o.Failure != nil {
+		d.Failure = o.Failure.Error()
+	}
 	r := reading{dir: o.RunDir, data: &d}
 	d.Eval = read(&r, EvalReportFile, readEvalReport)
 	d.Gate = read(&r, GateReportFile, readGateReport)

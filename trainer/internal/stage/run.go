@@ -56,7 +56,11 @@ func Run(ctx context.Context, o RunOptions) (*RunReport, error) {
 	if r.out.RunID == "" {
 		return nil, err
 	}
-	page, reportErr := Report(ctx, ReportOptions{Recording: o.Recording, Target: o.Target, RunDir: o.RunDir, Checkpoint: o.Checkpoint})
+	failure := err
+	if errors.Is(err, ErrBlocked) {
+		failure = nil // a verdict, which the page has
+	}
+	page, reportErr := Report(ctx, ReportOptions{Recording: o.Recording, Target: o.Target, RunDir: o.RunDir, Checkpoint: o.Checkpoint, Failure: failure})
 	r.out.Report = page
 	if page != "" {
 		fmt.Fprintf(o.Out, "report             %s\n", page)
@@ -71,6 +75,9 @@ type running struct {
 
 func (r *running) stages(ctx context.Context) error {
 	o := &r.o
+	if err := o.validate(); err != nil {
+		return coded("run", err)
+	}
 	id, err := ClaimRun(o.RunDir, o.RunID)
 	if err != nil {
 		return coded("run", err)
@@ -101,6 +108,32 @@ func (r *running) stages(ctx context.Context) error {
 		}
 	}
 	return r.first(err, r.sample(ctx))
+}
+
+// validate refuses before the first stage what a later one would refuse.
+func (o *RunOptions) validate() error {
+	if err := validCheckpoint(o.Checkpoint); err != nil {
+		return err
+	}
+	if err := o.Target.validate(); err != nil {
+		return err
+	}
+	if err := o.Policy.Validate(); err != nil {
+		return exitcode.Errorf(exitcode.Usage, "%w", err)
+	}
+	prepare := o.Prepare
+	prepare.RunDir = o.RunDir
+	p, err := prepareInputs(prepare)
+	if err != nil {
+		return err
+	}
+	if err := p.validate(); err != nil {
+		return err
+	}
+	if err := o.Train.validate(); err != nil {
+		return exitcode.Errorf(exitcode.Usage, "train: %w", err)
+	}
+	return o.Sample.Sampling.Validate()
 }
 
 // first returns the error that ends the run; one that came on top is printed.

@@ -138,10 +138,8 @@ func (t *training) inputs() error {
 	return t.readModel()
 }
 
-// validate checks settings, data and checkpoint against each other before
-// anything large is allocated.
-func (t *training) validate() error {
-	o := &t.opts
+// validate checks what can be said without data and model.
+func (o *TrainOptions) validate() error {
 	if err := o.Config.Validate(); err != nil {
 		return err
 	}
@@ -156,7 +154,18 @@ func (t *training) validate() error {
 		return exitcode.Errorf(exitcode.Usage, "threads is %d, want 1 or more", o.Threads)
 	case o.Config.Workers != 1:
 		return exitcode.Errorf(exitcode.Usage, "workers is %d: this trainer runs one; use threads for more cores", o.Config.Workers)
-	case o.Config.BlockSize > t.model.BlockSize:
+	}
+	return nil
+}
+
+// validate checks settings, data and checkpoint against each other before
+// anything large is allocated.
+func (t *training) validate() error {
+	o := &t.opts
+	if err := o.validate(); err != nil {
+		return err
+	}
+	if o.Config.BlockSize > t.model.BlockSize {
 		return exitcode.Errorf(exitcode.Usage, "block is %d, the model's positions end at %d", o.Config.BlockSize, t.model.BlockSize)
 	}
 	if err := t.model.Validate(); err != nil {
