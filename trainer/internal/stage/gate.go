@@ -19,6 +19,7 @@ import (
 	"github.com/trainyard/trainyard/trainer/internal/lineage"
 	"github.com/trainyard/trainyard/trainer/internal/quality"
 	"github.com/trainyard/trainyard/trainer/internal/registry"
+	"github.com/trainyard/trainyard/trainer/internal/store"
 	"github.com/trainyard/trainyard/trainer/internal/train"
 )
 
@@ -207,6 +208,11 @@ func (g *gating) record(ctx context.Context) error {
 // stands whether or not the store takes it.
 func (g *gating) remember(ctx context.Context) {
 	if g.opts.Store == nil || g.report.Candidate == "" {
+		return
+	}
+	if err := g.evidence.Promoted.Err; err != nil && !errors.Is(err, store.ErrNotFound) {
+		// It was asked a moment ago and gave no answer: do not wait once more.
+		fmt.Fprintf(g.opts.Out, "not in the history of %s: the store did not answer\n", g.opts.Name)
 		return
 	}
 	_, _, err := registry.New(g.opts.Store, registry.Options{Now: g.opts.Now}).RecordBlocked(ctx, registry.Blocked{
