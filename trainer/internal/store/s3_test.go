@@ -270,3 +270,25 @@ func TestOpenRefuses(t *testing.T) {
 		}
 	}
 }
+
+// An answer's error is one short line: what is wrong and the id to ask the
+// server's operator about.
+func TestS3ErrorsAreBrief(t *testing.T) {
+	fake, srv := newFakeS3(t)
+	s := openFake(t, srv)
+	fake.fail(func(w http.ResponseWriter, _ *http.Request, _ string) bool {
+		w.Header().Set("X-Amz-Request-Id", "R1")
+		w.Header().Set("X-Amz-Id-2", "host-id-of-no-use")
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprint(w, `<Error><Code>InvalidBucketName</Code><Message>The bucket
+is not valid.</Message></Error>`)
+		return true
+	})
+	_, err := s.List(t.Context(), "k")
+	if err == nil || !strings.HasSuffix(err.Error(), ": InvalidBucketName: The bucket is not valid (status 400, request R1)") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("error %q", err)
+	}
+	if httpStatus(err) != http.StatusBadRequest {
+		t.Error("the error does not wrap the answer any more")
+	}
+}

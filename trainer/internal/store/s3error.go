@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
+
+	smithy "github.com/aws/smithy-go"
 )
 
 // fail gives an error of the SDK its meaning, a place and a remedy.
@@ -14,6 +17,7 @@ func (s *s3Store) fail(verb, key string, err error) error {
 
 func (s *s3Store) classify(err error) error {
 	status, code := httpStatus(err), apiCode(err)
+	err = brief(err)
 	switch {
 	case code == "NoSuchBucket":
 		return fmt.Errorf("%w: create it or correct its name: %w", ErrNoBucket, err)
@@ -33,6 +37,36 @@ func (s *s3Store) classify(err error) error {
 		return fmt.Errorf("the server cannot be reached or gave no answer: check endpoint, network and certificates: %w", ue.Err)
 	}
 	return err
+}
+
+// briefError prints less than what it wraps.
+type briefError struct {
+	text string
+	error
+}
+
+func (e briefError) Error() string { return e.text }
+
+func (e briefError) Unwrap() error { return e.error }
+
+// brief keeps of an answer's error what helps: code, message, status, and the
+// request's id for whoever runs the server. The SDK prints two lines' worth of
+// ids, and a message may have line breaks.
+func brief(err error) error {
+	var api smithy.APIError
+	if _, whole := err.(*smithy.OperationError); !whole || !errors.As(err, &api) { //nolint:errorlint // a wrapped one has a text of ours around it
+		return err
+	}
+	text := api.ErrorCode()
+	if m := strings.Join(strings.Fields(api.ErrorMessage()), " "); m != "" {
+		text += ": " + strings.TrimSuffix(m, ".")
+	}
+	text += fmt.Sprintf(" (status %d", httpStatus(err))
+	var answer interface{ ServiceRequestID() string }
+	if errors.As(err, &answer) && answer.ServiceRequestID() != "" {
+		text += ", request " + answer.ServiceRequestID()
+	}
+	return briefError{text + ")", err}
 }
 
 func isCredentialCode(code string) bool {
