@@ -46,7 +46,6 @@ bin/trainer: $(TRAINER_SRC)
 corpus: $(CORPUS) ## Cut a corpus from the Go standard library's doc comments
 
 $(CORPUS):
-	@mkdir -p $(@D)
 	$(GO) run ./scripts/godoc-corpus -bytes $(CORPUS_BYTES) -o $@
 
 .PHONY: run

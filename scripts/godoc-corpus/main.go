@@ -53,6 +53,9 @@ func run(root, out string, limit int64) error {
 	if out == "" {
 		return write(os.Stdout, root, limit)
 	}
+	if err := os.MkdirAll(filepath.Dir(out), 0o775); err != nil {
+		return err
+	}
 	f, err := os.CreateTemp(filepath.Dir(out), ".godoc-corpus-*")
 	if err != nil {
 		return err

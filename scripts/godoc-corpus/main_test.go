@@ -71,6 +71,16 @@ func TestBytesCutsByWholeDocuments(t *testing.T) {
 	}
 }
 
+func TestOutputFolderIsMade(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "runs", "corpus", "out.txt")
+	if err := run(goTree(t), out, 0); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(out); err != nil || string(b) != strings.Join(want, "\n\n\n")+"\n" {
+		t.Errorf("%v: %q", err, b)
+	}
+}
+
 func TestNoTree(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out.txt")
 	if err := run(t.TempDir(), out, 0); err == nil {
