@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -39,6 +40,7 @@ func TestParametersReachTheGenerator(t *testing.T) {
 			generate.Options{MaxTokens: 1, Temperature: .5, TopP: .9, TopK: 3, Seed: 1<<64 - 1, Stop: []string{"\n", "END"}}, "a"},
 		"one stop":  {`{"prompt":"x","stop":"END"}`, generate.Options{MaxTokens: 16, Temperature: 1, TopP: 1, Seed: 42, Stop: []string{"END"}}, "ab"},
 		"echo":      {`{"prompt":"x=","echo":true}`, generate.Options{MaxTokens: 16, Temperature: 1, TopP: 1, Seed: 42}, "x=ab"},
+		"top_p 0":   {`{"top_p":0}`, generate.Options{MaxTokens: 16, Temperature: 1, TopP: math.SmallestNonzeroFloat64, Seed: 42}, "ab"},
 		"no prompt": {`{}`, generate.Options{MaxTokens: 16, Temperature: 1, TopP: 1, Seed: 42}, "ab"},
 	} {
 		e := &script{words: []string{"a", "b"}}
@@ -61,7 +63,11 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		words  string
 	}{
 		"no JSON":            {`{"prompt":`, 400, "", "no JSON"},
-		"two values":         {`{"prompt":"a"}{}`, 400, "", "more than one"},
+		"two values":         {`{"prompt":"a"}{}`, 400, "", "no JSON"},
+		"a brace too many":   {`{"prompt":"a"}}`, 400, "", "no JSON"},
+		"an array":           {`[]`, 400, "", "the body is no JSON object"},
+		"null":               {`null`, 400, "", "the body is no JSON object"},
+		"space beyond":       {`{"prompt":"a"}` + strings.Repeat(" ", 1000), 413, "", "more than 1000 bytes"},
 		"wrong type":         {`{"max_tokens":"many"}`, 400, "max_tokens", "max_tokens is a string"},
 		"too large":          {`{"prompt":"` + strings.Repeat("a", 1000) + `"}`, 413, "", "more than 1000 bytes"},
 		"another model":      {`{"model":"gpt-4","prompt":"a"}`, 404, "model", `"gpt-4" does not exist`},
@@ -72,6 +78,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		"too many tokens":    {`{"max_tokens":101}`, 400, "max_tokens", "at most 100"},
 		"hot":                {`{"temperature":-1}`, 400, "", "temperature is -1"},
 		"top_p of two":       {`{"top_p":2}`, 400, "", "top_p is 2"},
+		"a negative top_p":   {`{"top_p":-1}`, 400, "", "top_p is -1"},
 		"an empty stop":      {`{"stop":""}`, 400, "", "stop string 0 is empty"},
 		"five stops":         {`{"stop":["a","b","c","d","e"]}`, 400, "stop", "at most 4"},
 		"logprobs":           {`{"logprobs":1}`, 400, "logprobs", "not supported"},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 
 	"github.com/trainyard/trainyard/trainer/internal/generate"
@@ -50,21 +51,9 @@ type job struct {
 const defaultMaxTokens = 16
 
 func (s *Server) parse(body io.Reader) (job, *apiError) {
-	var r request
-	dec := json.NewDecoder(body)
-	if err := dec.Decode(&r); err != nil {
-		var tooLarge *http.MaxBytesError
-		if errors.As(err, &tooLarge) {
-			return job{}, &apiError{http.StatusRequestEntityTooLarge, kindInvalid, "", "", fmt.Sprintf("the body has more than %d bytes", tooLarge.Limit)}
-		}
-		var wrongType *json.UnmarshalTypeError
-		if errors.As(err, &wrongType) {
-			return job{}, invalid(wrongType.Field, fmt.Sprintf("%s is a %s, want %s", wrongType.Field, wrongType.Value, wrongType.Type))
-		}
-		return job{}, invalid("", "the body is no JSON: "+err.Error())
-	}
-	if dec.More() {
-		return job{}, invalid("", "the body holds more than one JSON value")
+	r, e := readRequest(body)
+	if e != nil {
+		return job{}, e
 	}
 	if e := r.refuse(); e != nil {
 		return job{}, e
@@ -82,7 +71,10 @@ func (s *Server) parse(body io.Reader) (job, *apiError) {
 	}
 	j.opts.MaxTokens = or(r.MaxTokens, min(defaultMaxTokens, s.o.MaxTokens))
 	j.opts.Temperature = or(r.Temperature, 1)
-	j.opts.TopP = or(r.TopP, 1)
+	if j.opts.TopP = or(r.TopP, 1); j.opts.TopP == 0 {
+		// Who asks for 0 wants the likeliest token; to the sampler 0 is all.
+		j.opts.TopP = math.SmallestNonzeroFloat64
+	}
 	j.opts.TopK = or(r.TopK, 0)
 	if r.Seed != nil {
 		j.opts.Seed = uint64(*r.Seed)
@@ -100,6 +92,28 @@ func (s *Server) parse(body io.Reader) (job, *apiError) {
 		return job{}, &apiError{http.StatusBadRequest, kindInvalid, "prompt", "context_length_exceeded", fmt.Sprintf("the prompt has %d tokens, the model reads at most %d", n, s.o.ContextLength)}
 	}
 	return j, nil
+}
+
+// readRequest reads the one JSON object that body must be.
+func readRequest(body io.Reader) (request, *apiError) {
+	var r *request // stays nil for null
+	raw, err := io.ReadAll(body)
+	if err == nil {
+		err = json.Unmarshal(raw, &r)
+	}
+	var tooLarge *http.MaxBytesError
+	var wrongType *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &tooLarge):
+		return request{}, &apiError{http.StatusRequestEntityTooLarge, kindInvalid, "", "", fmt.Sprintf("the body has more than %d bytes", tooLarge.Limit)}
+	case errors.As(err, &wrongType) && wrongType.Field != "":
+		return request{}, invalid(wrongType.Field, fmt.Sprintf("%s is a %s, want %s", wrongType.Field, wrongType.Value, wrongType.Type))
+	case errors.As(err, &wrongType), err == nil && r == nil:
+		return request{}, invalid("", "the body is no JSON object")
+	case err != nil:
+		return request{}, invalid("", "the body is no JSON: "+err.Error())
+	}
+	return *r, nil
 }
 
 // refuse names the first field that asks for what there is not.
