@@ -65,7 +65,7 @@ func sentinels() []sentinel {
 		{train.ErrMismatch, exitcode.BadInput}, {train.ErrCheckpoint, exitcode.BadInput}, {train.ErrData, exitcode.BadInput},
 		{hf.ErrModel, exitcode.BadInput}, {safetensors.ErrFormat, exitcode.BadInput},
 		{corpus.ErrQA, exitcode.BadInput}, {bpe.ErrNoText, exitcode.BadInput}, {generate.ErrLogits, exitcode.BadInput},
-		{train.ErrConfig, exitcode.Usage}, {gpt.ErrConfig, exitcode.Usage}, {optim.ErrConfig, exitcode.Usage},
+		{train.ErrConfig, exitcode.Usage}, {gpt.ErrConfig, exitcode.Usage}, {gpt.ErrMemory, exitcode.Usage}, {optim.ErrConfig, exitcode.Usage},
 		{kernel.ErrISA, exitcode.Usage}, {generate.ErrOptions, exitcode.Usage}, {serve.ErrOptions, exitcode.Usage},
 	}
 }

@@ -110,6 +110,9 @@ func NewSession(m *Model, pool *par.Pool, opts SessionOptions) (*Session, error)
 		return nil, fmt.Errorf("%w: session of %d x %d tokens, want at least 1 x 1 and at most the block size %d",
 			ErrBatch, opts.MaxB, opts.MaxT, cfg.BlockSize)
 	}
+	if err := checkMemory(cfg, opts, machineMemory()); err != nil {
+		return nil, err
+	}
 	if opts.Kernels == nil {
 		set, err := kernel.Choose(os.Getenv(kernel.EnvISA))
 		if err != nil {

@@ -41,6 +41,10 @@ func Default() Config {
 	}
 }
 
+// maxStepTokens bounds the tokens of an update, all of which are drawn before it
+// begins; GPT-3's had 3.2 million.
+const maxStepTokens = 1 << 24
+
 // Validate names the first field that no run can have.
 func (c Config) Validate() error {
 	for _, f := range []struct {
@@ -55,6 +59,11 @@ func (c Config) Validate() error {
 		if f.value < f.least || f.value > math.MaxInt32 {
 			return fmt.Errorf("%w: %s is %d, want %d or more", ErrConfig, f.name, f.value, f.least)
 		}
+	}
+	// Floats, because the product may be more than an int holds.
+	if n := float64(c.BatchSize) * float64(c.Workers) * float64(c.Accumulation) * float64(c.BlockSize); n > maxStepTokens {
+		return fmt.Errorf("%w: batch-size %d x workers %d x accumulation %d x block %d is %.0f tokens in an update, want at most %d",
+			ErrConfig, c.BatchSize, c.Workers, c.Accumulation, c.BlockSize, n, maxStepTokens)
 	}
 	if got := c.SequencesPerStep(); c.Global != 0 && c.Global != got {
 		return fmt.Errorf("%w: global-batch is %d, but batch-size %d x workers %d x accumulation %d is %d",
