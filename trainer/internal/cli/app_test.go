@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/trainyard/trainyard/trainer/internal/dataset"
 	"github.com/trainyard/trainyard/trainer/internal/exitcode"
 	"github.com/trainyard/trainyard/trainer/internal/gpt"
 	"github.com/trainyard/trainyard/trainer/internal/hf"
@@ -66,6 +67,7 @@ func TestUsageErrors(t *testing.T) {
 		"unknown preset":    {nil, []string{"train", "--run-dir", "x", "--preset", "giant"}, `"giant"`},
 		"size of a model":   {nil, []string{"train", "--run-dir", "x", "--from", modelDir(t), "--layers", "3"}, "layers has no use with from"},
 		"negative threads":  {nil, []string{"train", "--threads", "-1"}, "threads is -1"},
+		"NaN for flat":      {nil, []string{"train", "--run-dir", "x", "--stop-flat", "2", "--stop-flat-delta", "nan"}, "stop-flat-delta is NaN"},
 		"unknown progress":  {nil, []string{"train", "--run-dir", t.TempDir(), "--progress", "loud"}, `progress is "loud"`},
 		"global that fails": {nil, []string{"train", "--run-dir", qaRun(t), "--global-batch", "7"}, "global-batch is 7"},
 		"serve too many":    {nil, []string{"serve", "--run-dir", "x", "--concurrency", "-1"}, "concurrency is -1"},
@@ -97,8 +99,8 @@ func TestCodeOf(t *testing.T) {
 	for want, errs := range map[int][]error{
 		exitcode.OK:         {nil},
 		exitcode.Failed:     {errors.New("anything")},
-		exitcode.Usage:      {train.ErrConfig, fmt.Errorf("x: %w", gpt.ErrConfig), exitcode.Errorf(exitcode.Usage, "x")},
-		exitcode.BadInput:   {train.ErrMismatch, train.ErrData, fmt.Errorf("%w: %w", hf.ErrModel, gpt.ErrConfig), &fs.PathError{Err: syscall.ENOENT}},
+		exitcode.Usage:      {train.ErrConfig, gpt.ErrMemory, fmt.Errorf("x: %w", gpt.ErrConfig), exitcode.Errorf(exitcode.Usage, "x")},
+		exitcode.BadInput:   {train.ErrMismatch, train.ErrData, dataset.ErrMeta, fmt.Errorf("%w: %w", hf.ErrModel, gpt.ErrConfig), &fs.PathError{Err: syscall.ENOENT}},
 		exitcode.IO:         {store.ErrDenied, &fs.PathError{Op: "write", Err: syscall.ENOSPC}, fmt.Errorf("x: %w", syscall.EIO)},
 		exitcode.Diverged:   {fmt.Errorf("train: %w", train.ErrDiverged)},
 		exitcode.Conflict:   {store.ErrLost},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/trainyard/trainyard/trainer/internal/bpe"
 	"github.com/trainyard/trainyard/trainer/internal/corpus"
+	"github.com/trainyard/trainyard/trainer/internal/dataset"
 	"github.com/trainyard/trainyard/trainer/internal/exitcode"
 	"github.com/trainyard/trainyard/trainer/internal/generate"
 	"github.com/trainyard/trainyard/trainer/internal/gpt"
@@ -63,7 +64,7 @@ func sentinels() []sentinel {
 		{store.ErrNotFound, exitcode.BadInput},
 		{store.ErrNoBucket, exitcode.IO}, {store.ErrDenied, exitcode.IO}, {store.ErrUnconditional, exitcode.IO},
 		{train.ErrMismatch, exitcode.BadInput}, {train.ErrCheckpoint, exitcode.BadInput}, {train.ErrData, exitcode.BadInput},
-		{hf.ErrModel, exitcode.BadInput}, {safetensors.ErrFormat, exitcode.BadInput},
+		{dataset.ErrMeta, exitcode.BadInput}, {hf.ErrModel, exitcode.BadInput}, {safetensors.ErrFormat, exitcode.BadInput},
 		{corpus.ErrQA, exitcode.BadInput}, {bpe.ErrNoText, exitcode.BadInput}, {generate.ErrLogits, exitcode.BadInput},
 		{train.ErrConfig, exitcode.Usage}, {gpt.ErrConfig, exitcode.Usage}, {gpt.ErrMemory, exitcode.Usage}, {optim.ErrConfig, exitcode.Usage},
 		{kernel.ErrISA, exitcode.Usage}, {generate.ErrOptions, exitcode.Usage}, {serve.ErrOptions, exitcode.Usage},

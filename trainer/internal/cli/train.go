@@ -124,6 +124,9 @@ func (f *trainFlags) resolve(cmd *cobra.Command, o *stage.TrainOptions) error {
 	if o.RunDir == "" {
 		return exitcode.Errorf(exitcode.Usage, "train: no run directory: set run-dir")
 	}
+	if !(o.FlatDelta >= 0) { // not a number compares with nothing
+		return exitcode.Errorf(exitcode.Usage, "stop-flat-delta is %v, want 0 or more", o.FlatDelta)
+	}
 	if f.qa != "" {
 		f.forQA(cmd, o)
 	}

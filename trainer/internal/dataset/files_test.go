@@ -201,7 +201,7 @@ func TestReadMeta(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := ReadMeta(dir)
-			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			if tt.want == "" && err != nil || tt.want != "" && (!errors.Is(err, ErrMeta) || !strings.Contains(err.Error(), tt.want)) {
 				t.Errorf("error %v, want %q", err, tt.want)
 			}
 		})

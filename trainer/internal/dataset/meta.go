@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -47,6 +48,9 @@ type SplitMeta struct {
 	IndexSHA256 string `json:"index_sha256"`
 }
 
+// ErrMeta is wrapped by every error about what a meta.json says.
+var ErrMeta = errors.New("unusable description of a data set")
+
 // maxMeta bounds the size of a meta.json.
 const maxMeta = 1 << 20
 
@@ -58,7 +62,7 @@ func ReadMeta(dir string) (Meta, error) {
 		return Meta{}, fmt.Errorf("data set: %w: run prepare first", err)
 	}
 	if info.Size() > maxMeta {
-		return Meta{}, fmt.Errorf("%s: %d bytes, more than the %d that a description needs", path, info.Size(), maxMeta)
+		return Meta{}, fmt.Errorf("%w: %s: %d bytes, more than the %d that a description needs", ErrMeta, path, info.Size(), maxMeta)
 	}
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -66,10 +70,10 @@ func ReadMeta(dir string) (Meta, error) {
 	}
 	var m Meta
 	if err := json.Unmarshal(raw, &m); err != nil {
-		return Meta{}, fmt.Errorf("%s: %w", path, err)
+		return Meta{}, fmt.Errorf("%w: %s: %w", ErrMeta, path, err)
 	}
 	if err := m.validate(); err != nil {
-		return Meta{}, fmt.Errorf("%s: %w", path, err)
+		return Meta{}, fmt.Errorf("%w: %s: %w", ErrMeta, path, err)
 	}
 	return m, nil
 }
