@@ -41,7 +41,11 @@ func run(args []string, out io.Writer) error {
 			if err != nil {
 				return err
 			}
-			r, err := timeSteps(w, *threads)
+			set, err := kernel.Choose(os.Getenv(kernel.EnvISA))
+			if err != nil {
+				return err
+			}
+			r, err := timeSteps(w, set, *threads)
 			if err != nil {
 				return err
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trainyard/trainyard/trainer/internal/gpt"
+	"github.com/trainyard/trainyard/trainer/internal/kernel"
 	"github.com/trainyard/trainyard/trainer/internal/optim"
 	"github.com/trainyard/trainyard/trainer/internal/par"
 	"github.com/trainyard/trainyard/trainer/internal/rng"
@@ -14,7 +15,7 @@ import (
 
 // timeSteps trains on one random batch and times each step as the PyTorch
 // contender does: forward, backward, clipping, AdamW, and reading the loss.
-func timeSteps(w workload, threads int) (result, error) {
+func timeSteps(w workload, set *kernel.Set, threads int) (result, error) {
 	pool := par.NewPool(threads)
 	defer pool.Close()
 	model, err := gpt.New(w.config())
@@ -23,12 +24,12 @@ func timeSteps(w workload, threads int) (result, error) {
 	}
 	model.Init(rng.New(1, rng.Init))
 	model.EnableGrad()
-	session, err := gpt.NewSession(model, pool, gpt.SessionOptions{MaxB: w.Batch, MaxT: w.Tokens, Train: true})
+	session, err := gpt.NewSession(model, pool, gpt.SessionOptions{MaxB: w.Batch, MaxT: w.Tokens, Train: true, Kernels: set})
 	if err != nil {
 		return result{}, err
 	}
 	adamw, err := optim.New(model.Params(), pool, optim.Config{
-		Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, WeightDecay: 0.1, Clip: 1,
+		Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, WeightDecay: 0.1, Clip: 1, Kernels: set,
 	})
 	if err != nil {
 		return result{}, err

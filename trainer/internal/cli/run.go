@@ -135,7 +135,7 @@ func (v *runVerb) run(ctx context.Context, a *App) error {
 	o.Prepare.Inputs, o.Origins = fetched.Inputs, fetched.Origins
 	t.Threads, t.ISA, t.Host, t.Now, t.Log = v.train.threads, a.Getenv(kernel.EnvISA), a.Build.facts(), a.Now, a.logger()
 	o.Evaluate.Threads, o.Evaluate.ISA = v.train.threads, t.ISA
-	o.Sample.Threads = v.train.threads
+	o.Sample.Threads, o.Sample.ISA = v.train.threads, t.ISA
 	sinks, err := v.train.sinks(a, *t)
 	if err != nil {
 		return err

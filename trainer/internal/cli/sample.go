@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/trainyard/trainyard/trainer/internal/kernel"
 	"github.com/trainyard/trainyard/trainer/internal/stage"
 )
 
@@ -28,7 +29,7 @@ added to a prompt that has none.`,
 			if _, err := m.settle(a, cmd); err != nil {
 				return err
 			}
-			o.Threads = m.threads
+			o.Threads, o.ISA = m.threads, a.Getenv(kernel.EnvISA)
 			report, err := stage.RecordedSample(cmd.Context(), a.recording(m), o)
 			if err != nil {
 				return err

@@ -16,6 +16,7 @@ import (
 	"github.com/trainyard/trainyard/trainer/internal/generate"
 	"github.com/trainyard/trainyard/trainer/internal/gpt"
 	"github.com/trainyard/trainyard/trainer/internal/hf"
+	"github.com/trainyard/trainyard/trainer/internal/kernel"
 	"github.com/trainyard/trainyard/trainer/internal/par"
 	"github.com/trainyard/trainyard/trainer/internal/serve"
 	"github.com/trainyard/trainyard/trainer/internal/train"
@@ -46,7 +47,7 @@ SIGTERM lets running answers end.`,
 			if err != nil {
 				return err
 			}
-			if err := f.load(&o); err != nil {
+			if err := f.load(a, &o); err != nil {
 				return fmt.Errorf("serve: %w", err)
 			}
 			if err := f.announce(a, source); err != nil {
@@ -80,9 +81,12 @@ SIGTERM lets running answers end.`,
 }
 
 // load reads the model and makes an engine for each answer at once.
-func (f *serveFlags) load(o *serve.Options) error {
+func (f *serveFlags) load(a *App, o *serve.Options) error {
 	dir := f.model
+	set, err := kernel.Choose(a.Getenv(kernel.EnvISA))
 	switch {
+	case err != nil:
+		return err
 	case f.concurrency < 0 || f.concurrency > 1024:
 		return exitcode.Errorf(exitcode.Usage, "concurrency is %d, want 0 to 1024", f.concurrency)
 	case dir == "" && f.runDir == "":
@@ -110,10 +114,7 @@ func (f *serveFlags) load(o *serve.Options) error {
 	}
 	for range n {
 		// The threads are shared out, so that a full house is not slower than one guest.
-		d, err := gpt.NewDecoder(m, par.NewPool(max(1, f.threads/n)))
-		if err != nil {
-			return err
-		}
+		d := gpt.NewDecoder(m, par.NewPool(max(1, f.threads/n)), set)
 		o.Engines = append(o.Engines, generate.New(d, tok, m.Config().BlockSize))
 	}
 	o.Encoder, o.ContextLength = tok, m.Config().BlockSize

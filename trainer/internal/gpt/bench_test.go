@@ -1,9 +1,11 @@
 package gpt_test
 
 import (
+	"os"
 	"testing"
 
 	"github.com/trainyard/trainyard/trainer/internal/gpt"
+	"github.com/trainyard/trainyard/trainer/internal/kernel"
 	"github.com/trainyard/trainyard/trainer/internal/optim"
 	"github.com/trainyard/trainyard/trainer/internal/par"
 	"github.com/trainyard/trainyard/trainer/internal/rng"
@@ -33,11 +35,15 @@ func BenchmarkStep(b *testing.B) {
 			m.Init(rng.New(1, rng.Init))
 			pool := par.NewPool(2)
 			defer pool.Close()
-			s, err := gpt.NewSession(m, pool, gpt.SessionOptions{MaxB: w.bb, MaxT: w.t, Train: true})
+			set, err := kernel.Choose(os.Getenv(kernel.EnvISA))
 			if err != nil {
 				b.Fatal(err)
 			}
-			o, err := optim.New(m.Params(), pool, optim.Config{Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, Clip: 1})
+			s, err := gpt.NewSession(m, pool, gpt.SessionOptions{MaxB: w.bb, MaxT: w.t, Train: true, Kernels: set})
+			if err != nil {
+				b.Fatal(err)
+			}
+			o, err := optim.New(m.Params(), pool, optim.Config{Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, Clip: 1, Kernels: set})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -70,10 +76,11 @@ func BenchmarkDecode(b *testing.B) {
 	m.Init(rng.New(1, rng.Init))
 	pool := par.NewPool(2)
 	defer pool.Close()
-	d, err := gpt.NewDecoder(m, pool)
+	set, err := kernel.Choose(os.Getenv(kernel.EnvISA))
 	if err != nil {
 		b.Fatal(err)
 	}
+	d := gpt.NewDecoder(m, pool, set)
 	for b.Loop() {
 		if d.Len() == 64 {
 			d.Reset()

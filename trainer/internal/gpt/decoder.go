@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 
 	"github.com/trainyard/trainyard/trainer/internal/kernel"
 	"github.com/trainyard/trainyard/trainer/internal/par"
@@ -45,11 +44,7 @@ type Decoder struct {
 }
 
 // NewDecoder returns an empty decoder with a cache of the model's block size.
-func NewDecoder(m *Model, pool *par.Pool) (*Decoder, error) {
-	set, err := kernel.Choose(os.Getenv(kernel.EnvISA))
-	if err != nil {
-		return nil, err
-	}
+func NewDecoder(m *Model, pool *par.Pool, set *kernel.Set) *Decoder {
 	cfg := m.cfg
 	c := cfg.Channels
 	d := &Decoder{
@@ -62,7 +57,7 @@ func NewDecoder(m *Model, pool *par.Pool) (*Decoder, error) {
 		d.cache = append(d.cache, Alloc(cfg.BlockSize*3*c))
 	}
 	d.attend, d.rowColumns, d.rowWords = d.attendHead, d.multiplyColumns, d.multiplyWords
-	return d, nil
+	return d
 }
 
 // Reset forgets the sequence.

@@ -137,7 +137,11 @@ func TestUntrainedLossIsLogOfVocabulary(t *testing.T) {
 	m.Init(rng.New(1, rng.Init))
 	pool := par.NewPool(2)
 	defer pool.Close()
-	s, err := gpt.NewSession(m, pool, gpt.SessionOptions{MaxB: 2, MaxT: 128})
+	set, err := kernel.Choose("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := gpt.NewSession(m, pool, gpt.SessionOptions{MaxB: 2, MaxT: 128, Kernels: set})
 	if err != nil {
 		t.Fatal(err)
 	}

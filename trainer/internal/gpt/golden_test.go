@@ -188,14 +188,11 @@ func TestTenStepsEqualPyTorch(t *testing.T) {
 }
 
 func TestDecoderGivesTheLogitsOfForward(t *testing.T) {
-	everyCase(t, func(t *testing.T, g golden, _ *kernel.Set) {
+	everyCase(t, func(t *testing.T, g golden, set *kernel.Set) {
 		m, b := g.model(t), g.batch()
 		pool := par.NewPool(2)
 		defer pool.Close()
-		d, err := gpt.NewDecoder(m, pool)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := gpt.NewDecoder(m, pool, set)
 		v := m.Config().VocabSize
 		for row := range b.B {
 			d.Reset()

@@ -2,7 +2,6 @@ package gpt
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/trainyard/trainyard/trainer/internal/kernel"
 	"github.com/trainyard/trainyard/trainer/internal/par"
@@ -12,7 +11,7 @@ import (
 type SessionOptions struct {
 	MaxB, MaxT int
 	Train      bool // also allocate what Train needs
-	// Kernels are the kernels to use; nil chooses by TRAINER_ISA or the machine.
+	// Kernels are the kernels to use.
 	Kernels *kernel.Set
 }
 
@@ -114,11 +113,7 @@ func NewSession(m *Model, pool *par.Pool, opts SessionOptions) (*Session, error)
 		return nil, err
 	}
 	if opts.Kernels == nil {
-		set, err := kernel.Choose(os.Getenv(kernel.EnvISA))
-		if err != nil {
-			return nil, err
-		}
-		opts.Kernels = set
+		return nil, fmt.Errorf("%w: session without kernels", ErrBatch)
 	}
 	s := &Session{m: m, cfg: cfg, set: opts.Kernels, pool: pool, opts: opts}
 	s.mul = kernel.NewMultiplier(s.set, pool)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 
 	"github.com/trainyard/trainyard/trainer/internal/gpt"
 	"github.com/trainyard/trainyard/trainer/internal/kernel"
@@ -22,7 +21,7 @@ type Config struct {
 	Beta1, Beta2, Epsilon float64
 	WeightDecay           float64 // applied where Param.Decay is set
 	Clip                  float64 // largest global norm of the gradients; 0 leaves them
-	// Kernels are the kernels to use; nil chooses by TRAINER_ISA or the machine.
+	// Kernels are the kernels to use.
 	Kernels *kernel.Set
 }
 
@@ -76,11 +75,7 @@ func New(params []gpt.Param, pool *par.Pool, cfg Config) (*AdamW, error) {
 		return nil, err
 	}
 	if cfg.Kernels == nil {
-		set, err := kernel.Choose(os.Getenv(kernel.EnvISA))
-		if err != nil {
-			return nil, err
-		}
-		cfg.Kernels = set
+		return nil, fmt.Errorf("%w: no kernels", ErrConfig)
 	}
 	o := &AdamW{cfg: cfg, set: cfg.Kernels, pool: pool}
 	for _, p := range params {

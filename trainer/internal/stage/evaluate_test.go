@@ -17,6 +17,7 @@ import (
 	"github.com/trainyard/trainyard/trainer/internal/gate"
 	"github.com/trainyard/trainyard/trainer/internal/gpt"
 	"github.com/trainyard/trainyard/trainer/internal/hf"
+	"github.com/trainyard/trainyard/trainer/internal/kernel"
 	"github.com/trainyard/trainyard/trainer/internal/par"
 	"github.com/trainyard/trainyard/trainer/internal/train"
 )
@@ -79,7 +80,11 @@ func TestEvaluateAgreesWithLogitsByHand(t *testing.T) {
 	pool := par.NewPool(1)
 	defer pool.Close()
 	block := m.Config().BlockSize
-	session, err := gpt.NewSession(m, pool, gpt.SessionOptions{MaxB: 1, MaxT: block})
+	set, err := kernel.Choose("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, err := gpt.NewSession(m, pool, gpt.SessionOptions{MaxB: 1, MaxT: block, Kernels: set})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/trainyard/trainyard/trainer/internal/generate"
 	"github.com/trainyard/trainyard/trainer/internal/gpt"
 	"github.com/trainyard/trainyard/trainer/internal/hf"
+	"github.com/trainyard/trainyard/trainer/internal/kernel"
 	"github.com/trainyard/trainyard/trainer/internal/par"
 	"github.com/trainyard/trainyard/trainer/internal/rng"
 	"github.com/trainyard/trainyard/trainer/internal/train"
@@ -39,6 +40,7 @@ type SampleOptions struct {
 
 	Sampling generate.Options
 	Threads  int
+	ISA      string // of the kernels; "" chooses the best
 }
 
 // DefaultSample returns greedy sampling.
@@ -61,17 +63,22 @@ func GenerateSamples(ctx context.Context, opts SampleOptions) (SampleReport, err
 
 // sampling is one run of GenerateSamples.
 type sampling struct {
-	opts   SampleOptions
-	tok    *bpe.Tokenizer
-	qa     bool // prompts are questions
-	tuned  *gpt.Model
-	base   *gpt.Model
-	report SampleReport
+	opts    SampleOptions
+	kernels *kernel.Set
+	tok     *bpe.Tokenizer
+	qa      bool // prompts are questions
+	tuned   *gpt.Model
+	base    *gpt.Model
+	report  SampleReport
 }
 
 // inputs reads prompts, tokenizer and models.
 func (s *sampling) inputs(context.Context) error {
 	o := &s.opts
+	var err error
+	if s.kernels, err = kernel.Choose(o.ISA); err != nil {
+		return err
+	}
 	if o.Model == "" {
 		if o.RunDir == "" {
 			return exitcode.Errorf(exitcode.Usage, "no model: set run-dir or model")
@@ -91,7 +98,6 @@ func (s *sampling) inputs(context.Context) error {
 			return err
 		}
 	}
-	var err error
 	if s.tuned, s.tok, s.report.Tuned, err = loadSampleModel(o.Model); err != nil {
 		return err
 	}
@@ -226,15 +232,10 @@ func (s *sampling) act(ctx context.Context) error {
 	s.report.MaxTokens, s.report.Temperature, s.report.TopK, s.report.TopP, s.report.Seed = o.MaxTokens, o.Temperature, o.TopK, o.TopP, o.Seed
 	pool := par.NewPool(s.opts.Threads)
 	defer pool.Close()
-	tuned, err := s.generator(s.tuned, pool)
-	if err != nil {
-		return err
-	}
+	tuned := s.generator(s.tuned, pool)
 	var base *generate.Generator
 	if s.base != nil {
-		if base, err = s.generator(s.base, pool); err != nil {
-			return err
-		}
+		base = s.generator(s.base, pool)
 	}
 	score := SampleScore{}
 	for i := range s.report.Samples {
@@ -242,6 +243,7 @@ func (s *sampling) act(ctx context.Context) error {
 		if s.qa && !strings.Contains(x.Prompt, "|") {
 			x.Prompt = strings.TrimSpace(x.Prompt) + " |"
 		}
+		var err error
 		if x.Tuned, err = s.ask(ctx, tuned, *x); err != nil {
 			return err
 		}
@@ -260,12 +262,8 @@ func (s *sampling) act(ctx context.Context) error {
 	return nil
 }
 
-func (s *sampling) generator(m *gpt.Model, pool *par.Pool) (*generate.Generator, error) {
-	d, err := gpt.NewDecoder(m, pool)
-	if err != nil {
-		return nil, err
-	}
-	return generate.New(d, s.tok, m.Config().BlockSize), nil
+func (s *sampling) generator(m *gpt.Model, pool *par.Pool) *generate.Generator {
+	return generate.New(gpt.NewDecoder(m, pool, s.kernels), s.tok, m.Config().BlockSize)
 }
 
 func (s *sampling) ask(ctx context.Context, g *generate.Generator, x Sample) (SampleAnswer, error) {

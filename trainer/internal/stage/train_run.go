@@ -95,7 +95,7 @@ func (t *training) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	opt, err := optim.New(model.Params(), pool, o.Config.Optimizer())
+	opt, err := optim.New(model.Params(), pool, o.Config.Optimizer(t.kernels))
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/trainyard/trainyard/trainer/internal/kernel"
 	"github.com/trainyard/trainyard/trainer/internal/optim"
 )
 
@@ -115,8 +116,8 @@ func (c Config) schedule() optim.Schedule {
 }
 
 // Optimizer returns AdamW's part of the configuration.
-func (c Config) Optimizer() optim.Config {
-	return optim.Config{Beta1: c.Beta1, Beta2: c.Beta2, Epsilon: c.Epsilon, WeightDecay: c.WeightDecay, Clip: c.Clip}
+func (c Config) Optimizer(set *kernel.Set) optim.Config {
+	return optim.Config{Kernels: set, Beta1: c.Beta1, Beta2: c.Beta2, Epsilon: c.Epsilon, WeightDecay: c.WeightDecay, Clip: c.Clip}
 }
 
 // Identity returns the fields that decide the weights, by their flags' names. A

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trainyard/trainyard/trainer/internal/gpt"
+	"github.com/trainyard/trainyard/trainer/internal/kernel"
 	"github.com/trainyard/trainyard/trainer/internal/rng"
 )
 
@@ -170,12 +171,9 @@ func (l *Loop) evaluate(ctx context.Context) error {
 }
 
 // key names the dropout masks of one micro-batch: a function of seed, step and
-// micro-batch alone (the finaliser of SplitMix64, Steele et al., OOPSLA 2014).
+// micro-batch alone.
 func (l *Loop) key(step, micro int) uint64 {
-	z := l.dropoutKey + uint64(step)*0x9e3779b97f4a7c15 + uint64(micro)*0xd1b54a32d192ed03
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
+	return kernel.MixKey(kernel.MixKey(l.dropoutKey, uint64(step)), uint64(micro))
 }
 
 func (l *Loop) tick() {

@@ -13,6 +13,7 @@ import (
 	"github.com/trainyard/trainyard/trainer/internal/atomicfile"
 	"github.com/trainyard/trainyard/trainer/internal/bpe"
 	"github.com/trainyard/trainyard/trainer/internal/gpt"
+	"github.com/trainyard/trainyard/trainer/internal/kernel"
 	"github.com/trainyard/trainyard/trainer/internal/par"
 )
 
@@ -67,17 +68,18 @@ func answer(t *testing.T, m *gpt.Model, tok *bpe.Tokenizer, text string) prompt 
 	pool := par.NewPool(2)
 	defer pool.Close()
 	p := prompt{Text: text, IDs: tok.Encode(text)}
-	session, err := gpt.NewSession(m, pool, gpt.SessionOptions{MaxB: 1, MaxT: len(p.IDs)})
+	set, err := kernel.Choose("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, err := gpt.NewSession(m, pool, gpt.SessionOptions{MaxB: 1, MaxT: len(p.IDs), Kernels: set})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p.Logits, err = session.Logits(gpt.Batch{B: 1, T: len(p.IDs), Inputs: p.IDs}); err != nil {
 		t.Fatal(err)
 	}
-	decoder, err := gpt.NewDecoder(m, pool)
-	if err != nil {
-		t.Fatal(err)
-	}
+	decoder := gpt.NewDecoder(m, pool, set)
 	end, hasEnd := tok.EndOfText()
 	p.Greedy = slices.Clone(p.IDs)
 	for next := p.IDs; len(p.Greedy) < len(p.IDs)+newTokens; {
