@@ -130,17 +130,27 @@ func TestNothingIsUpdatedWhenTheNormIsNotFinite(t *testing.T) {
 func TestBadConfigurations(t *testing.T) {
 	pool := par.NewPool(1)
 	defer pool.Close()
+	set, err := kernel.Choose("auto")
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := common
+	good.Kernels = set
+	if _, err := New(params(), pool, good); err != nil {
+		t.Fatal(err)
+	}
 	for name, edit := range map[string]func(c *Config){
 		"beta1 of one":    func(c *Config) { c.Beta1 = 1 },
 		"beta2 below 0":   func(c *Config) { c.Beta2 = -0.1 },
 		"no epsilon":      func(c *Config) { c.Epsilon = 0 },
 		"negative decay":  func(c *Config) { c.WeightDecay = -1 },
 		"clip not finite": func(c *Config) { c.Clip = math.Inf(1) },
+		"no kernels":      func(c *Config) { c.Kernels = nil },
 		"beta1 not a number": func(c *Config) {
 			c.Beta1 = math.NaN()
 		},
 	} {
-		c := common
+		c := good
 		edit(&c)
 		if _, err := New(params(), pool, c); !errors.Is(err, ErrConfig) {
 			t.Errorf("%s: %v, want ErrConfig", name, err)
@@ -148,7 +158,7 @@ func TestBadConfigurations(t *testing.T) {
 	}
 	p := params()
 	p[1].Grad = nil
-	if _, err := New(p, pool, common); !errors.Is(err, ErrConfig) {
+	if _, err := New(p, pool, good); !errors.Is(err, ErrConfig) {
 		t.Errorf("no gradients: %v, want ErrConfig", err)
 	}
 }
