@@ -108,9 +108,6 @@ func (c Config) Warnings() []string {
 // SequencesPerStep returns the sequences of one update over all workers.
 func (c Config) SequencesPerStep() int { return c.BatchSize * c.Workers * c.Accumulation }
 
-// TokensPerStep returns the input tokens of one update over all workers.
-func (c Config) TokensPerStep() int { return c.SequencesPerStep() * c.BlockSize }
-
 func (c Config) schedule() optim.Schedule {
 	return optim.Schedule{Peak: c.LearningRate, Min: c.MinLearningRate, Warmup: c.Warmup, Total: c.MaxIters}
 }
