@@ -10,11 +10,11 @@ import (
 // A chart's drawing area in SVG units; labels have the margins.
 const (
 	chartWidth  = 720.0
-	chartHeight = 280.0
+	chartHeight = 290.0
 	marginLeft  = 56.0
 	marginRight = 16.0
 	marginTop   = 12.0
-	marginBelow = 34.0
+	marginBelow = 44.0
 	maxPoints   = 600 // more than the pixels of a line would not show
 )
 

@@ -6,6 +6,8 @@ import (
 	"html/template"
 	"io"
 	"math"
+	"regexp"
+	"strings"
 
 	"github.com/trainyard/trainyard/trainer/internal/evaluate"
 	"github.com/trainyard/trainyard/trainer/internal/gate"
@@ -41,6 +43,7 @@ type rule struct {
 func WriteHTML(w io.Writer, d Data) error {
 	t, err := template.New("report").Funcs(template.FuncMap{
 		"short": gate.Short,
+		"shown": shown,
 		"plus":  func(a, b float64) float64 { return a + b },
 		"ok":    func(s lineage.Status) bool { return s == lineage.OK },
 		"bad": func(s lineage.Status) bool {
@@ -111,9 +114,20 @@ func figures(r *evaluate.Report) []figure {
 	if b := r.Baseline; b != nil {
 		out = append(out,
 			figure{"baseline " + gate.Short(b.Digest) + ", nats per token", estimate(b.Splits.Val.Loss), estimate(b.Splits.Test.Loss)},
-			figure{"difference to the baseline, " + b.Unit, estimate(b.Splits.Val.Difference), estimate(b.Splits.Test.Difference)})
+			figure{"difference to the baseline, " + strings.ReplaceAll(b.Unit, "_", " "), estimate(b.Splits.Val.Difference), estimate(b.Splits.Test.Difference)})
 	}
 	return out
+}
+
+// manyBreaks is a run of line breaks that would look like nothing at all.
+var manyBreaks = regexp.MustCompile(`\n{4,}`)
+
+// shown makes of a sample what a reader can see.
+func shown(text string) string {
+	if text == "" {
+		return "(nothing)"
+	}
+	return manyBreaks.ReplaceAllStringFunc(text, func(run string) string { return fmt.Sprintf("⏎ × %d\n", len(run)) })
 }
 
 func estimate(e evaluate.Estimate) string { return digits(e, 4) }

@@ -337,3 +337,16 @@ func TestBarsMarkTheLimit(t *testing.T) {
 		t.Errorf("all zero: %+v", z)
 	}
 }
+
+// A young model often answers with line breaks alone, or with nothing.
+func TestSamplesCanBeSeen(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                   "(nothing)",
+		"a\n\nb\n\n\nc":                      "a\n\nb\n\n\nc",
+		"a" + strings.Repeat("\n", 64) + "b": "a⏎ × 64\nb",
+	} {
+		if got := shown(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
