@@ -28,6 +28,9 @@ type runVerb struct {
 
 func newRun(a *App) *cobra.Command {
 	v := &runVerb{o: stage.RunOptions{Train: stage.DefaultTrain(), Sample: stage.DefaultSample()}}
+	// As long as makes a minute on two cores of the nano model, which then has begun
+	// to write sentences.
+	v.o.Train.Config.MaxIters = 400
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Take a model through its whole life on this machine",
@@ -151,15 +154,28 @@ func (v *runVerb) run(ctx context.Context, a *App) error {
 	return err
 }
 
+// storeBeside is the URL of the directory store beside a run directory.
+func storeBeside(run string) (string, error) {
+	abs, err := filepath.Abs(run) // what is beside "." is known by its path alone
+	if err != nil {
+		return "", fmt.Errorf("store: %w", err)
+	}
+	url, err := store.FileURL(filepath.Join(filepath.Dir(abs), "store"))
+	if err != nil {
+		return "", fmt.Errorf("store: %w", err)
+	}
+	return url, nil
+}
+
 // openStore opens the store that is named, or the one beside the run directory.
 func (v *runVerb) openStore(ctx context.Context) error {
 	if v.o.RunDir == "" {
 		return usageError("no run directory: set --run-dir")
 	}
 	if v.target.url == "" {
-		url, err := store.FileURL(filepath.Join(filepath.Dir(filepath.Clean(v.o.RunDir)), "store"))
+		url, err := storeBeside(v.o.RunDir)
 		if err != nil {
-			return fmt.Errorf("store: %w", err)
+			return err
 		}
 		v.target.url, v.target.options.Create = url, true
 	}

@@ -22,7 +22,7 @@ type trainFlags struct {
 	machineFlags
 	preset                         string
 	layers, heads, channels, block int
-	minLR                          float64
+	lr, minLR                      float64
 	warmup                         int
 	qa, tokenizer                  string
 	vocabSize                      int
@@ -100,7 +100,7 @@ func addLoop(cmd *cobra.Command, o *stage.TrainOptions, f *trainFlags) {
 	fl.IntVar(&c.Accumulation, "accumulation", c.Accumulation, "micro-batches of an update")
 	fl.IntVar(&c.Workers, "workers", c.Workers, "data-parallel workers")
 	fl.IntVar(&c.Global, "global-batch", 0, "batch-size x workers x accumulation, to be checked; 0 does not check")
-	fl.Float64Var(&c.LearningRate, "lr", c.LearningRate, "peak learning rate")
+	fl.Float64Var(&f.lr, "lr", auto, "peak learning rate; -1 is 3e-3 for nano, 6e-4 for gpt2, 1e-4 with --from")
 	fl.Float64Var(&f.minLR, "min-lr", auto, "learning rate at the end; -1 is a tenth of the peak")
 	fl.IntVar(&f.warmup, "warmup", auto, "updates of linear warm-up; -1 is a tenth of all, at most 100")
 	fl.Float64Var(&c.WeightDecay, "weight-decay", c.WeightDecay, "of matrices and embeddings")
@@ -152,6 +152,9 @@ func (f *trainFlags) resolve(cmd *cobra.Command, o *stage.TrainOptions) error {
 	o.Model.Layers, o.Model.Heads = or(f.layers, o.Model.Layers), or(f.heads, o.Model.Heads)
 	o.Model.Channels = or(f.channels, o.Model.Channels)
 	o.Model.Inner = 4 * o.Model.Channels
+	if c.LearningRate = f.lr; f.lr == auto {
+		c.LearningRate = f.defaultRate(o.From)
+	}
 	if c.MinLearningRate = f.minLR; f.minLR == auto {
 		c.MinLearningRate = c.LearningRate / 10
 	}
@@ -159,6 +162,18 @@ func (f *trainFlags) resolve(cmd *cobra.Command, o *stage.TrainOptions) error {
 		c.Warmup = min(c.MaxIters/10, 100)
 	}
 	return nil
+}
+
+// defaultRate is a peak learning rate that suits what is trained: the smaller the
+// model, the higher; GPT-3's table begins with 6e-4 at 125 million parameters.
+func (f *trainFlags) defaultRate(from string) float64 {
+	switch {
+	case from != "":
+		return 1e-4
+	case f.preset == "gpt2":
+		return 6e-4
+	}
+	return 3e-3
 }
 
 func or(value, otherwise int) int {
@@ -179,11 +194,6 @@ func (f *trainFlags) forQA(cmd *cobra.Command, o *stage.TrainOptions) {
 	set("max-iters", func() { o.Config.MaxIters = 120 })
 	set("batch-size", func() { o.Config.BatchSize = 32 })
 	set("eval-interval", func() { o.Config.EvalInterval = 40 })
-	if o.From == "" {
-		set("lr", func() { o.Config.LearningRate = 3e-3 })
-	} else {
-		set("lr", func() { o.Config.LearningRate = 1e-4 })
-	}
 }
 
 // run prepares a question-answer file when there is one, and trains.

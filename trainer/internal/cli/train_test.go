@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"github.com/trainyard/trainyard/trainer/internal/exitcode"
 	"github.com/trainyard/trainyard/trainer/internal/progress"
 	"github.com/trainyard/trainyard/trainer/internal/stage"
@@ -181,5 +183,49 @@ func TestTrainAndSampleFromTheFile(t *testing.T) {
 	}
 	if len(s.Samples) != 2 || s.Exact == nil || s.Exact.Of != 2 || s.Base == nil {
 		t.Errorf("report %+v", s)
+	}
+}
+
+func TestDefaultLearningRate(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		want float64
+	}{
+		"small model":  {nil, 3e-3},
+		"larger model": {[]string{"--preset", "gpt2"}, 6e-4},
+		"fine-tuning":  {[]string{"--from", modelDir(t)}, 1e-4},
+		"given":        {[]string{"--lr", "0.5"}, 0.5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := stage.DefaultTrain()
+			var f trainFlags
+			cmd := &cobra.Command{Use: "train"}
+			f.addModel(cmd, &o)
+			addLoop(cmd, &o, &f)
+			if err := cmd.ParseFlags(append([]string{"--run-dir", "x"}, c.args...)); err != nil {
+				t.Fatal(err)
+			}
+			if err := f.resolve(cmd, &o); err != nil {
+				t.Fatal(err)
+			}
+			if got := o.Config.LearningRate; got != c.want || o.Config.MinLearningRate != c.want/10 {
+				t.Errorf("learning rate %v to %v, want %v to its tenth", got, o.Config.MinLearningRate, c.want)
+			}
+		})
+	}
+}
+
+func TestStoreBeside(t *testing.T) {
+	dir := t.TempDir()
+	run := filepath.Join(dir, "run1")
+	if err := os.Mkdir(run, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(run)
+	for _, name := range []string{run, run + "/", "."} {
+		url, err := storeBeside(name)
+		if err != nil || !strings.HasSuffix(url, filepath.Base(dir)+"/store") {
+			t.Errorf("%q: %s, %v", name, url, err)
+		}
 	}
 }
