@@ -18,9 +18,6 @@ import (
 	"github.com/trainyard/trainyard/trainer/internal/exitcode"
 )
 
-// Build is what the linker stamped into the binary.
-type Build struct{ Version, Commit string }
-
 // App is what the verbs share: streams, environment and clock.
 type App struct {
 	Out, Err io.Writer

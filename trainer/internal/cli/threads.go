@@ -8,7 +8,6 @@ import (
 
 	"github.com/trainyard/trainyard/trainer/internal/exitcode"
 	"github.com/trainyard/trainyard/trainer/internal/kernel"
-	"github.com/trainyard/trainyard/trainer/internal/train"
 )
 
 // machineFlags are the flags of verbs that compute.
@@ -42,15 +41,4 @@ func (m *machineFlags) announce(a *App, source string) error {
 	}
 	fmt.Fprintf(a.Err, "trainer %s: %d threads (%s), kernels %s, %s\n", a.Build.version(), m.threads, source, set.ISA(), runtime.Version())
 	return nil
-}
-
-func (b Build) version() string {
-	if b.Version == "" {
-		return "unknown"
-	}
-	return b.Version
-}
-
-func (b Build) facts() []train.Fact {
-	return []train.Fact{train.NewFact("version", b.version()), train.NewFact("commit", b.Commit)}
 }

@@ -33,7 +33,7 @@ func newVersion(a *App) *cobra.Command {
 				return err
 			}
 			v := versionReport{
-				Version: a.Build.version(), Commit: a.Build.Commit, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+				Version: a.Build.version(), Commit: a.Build.known().Commit, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 				ISA: set.ISA(), ISAs: kernel.Available(), GOMAXPROCS: runtime.GOMAXPROCS(0), CPUs: runtime.NumCPU(),
 			}
 			return a.print(v, func(w io.Writer) {
