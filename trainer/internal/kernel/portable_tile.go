@@ -36,9 +36,10 @@ func portableTile4(p *byte) {
 	c20, c21, c22, c23 := c[0], c[1], c[2], c[3]
 	c = (*[4]float32)(unsafe.Add(t.init, 3*t.initLD))
 	c30, c31, c32, c33 := c[0], c[1], c[2], c[3]
-	a, b := t.a, t.b
-	for range t.k {
-		v := (*[4]float32)(b)
+	for k := range t.k {
+		// From the beginning each time: a pointer that is moved on would leave
+		// its matrix behind the last k, which the collector does not bear.
+		a, v := unsafe.Add(t.a, k*t.cs), (*[4]float32)(unsafe.Add(t.b, 16*k))
 		b0, b1, b2, b3 := v[0], v[1], v[2], v[3]
 		x := load(a, 0)
 		c00 += float32(x * b0)
@@ -60,7 +61,6 @@ func portableTile4(p *byte) {
 		c31 += float32(x * b1)
 		c32 += float32(x * b2)
 		c33 += float32(x * b3)
-		a, b = unsafe.Add(a, t.cs), unsafe.Add(b, 16)
 	}
 	*(*[4]float32)(t.c) = [4]float32{c00, c01, c02, c03}
 	*(*[4]float32)(unsafe.Add(t.c, t.ldc)) = [4]float32{c10, c11, c12, c13}
