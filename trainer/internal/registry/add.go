@@ -147,11 +147,11 @@ func sameFiles(old, mine Manifest) error {
 	return nil
 }
 
-// repair uploads files of an existing version that the store has lost, if they
-// are at hand.
+// repair uploads files of an existing version that the store has lost or spoilt,
+// if they are at hand.
 func (r *Registry) repair(ctx context.Context, m Manifest, paths map[string]string) error {
 	for _, f := range m.Files {
-		err := r.verifyFile(ctx, m, f)
+		err := r.checkFile(ctx, m, f)
 		local, ok := paths[f.Name]
 		if err == nil {
 			continue

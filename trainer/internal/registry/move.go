@@ -93,7 +93,8 @@ func (r *Registry) Rollback(ctx context.Context, m Move) (Moved, error) {
 	if !ok {
 		return fail(fmt.Errorf("%w: %s never had version %s: promote it instead", ErrNoPrevious, m.Alias, m.Version))
 	}
-	if _, err := r.Verify(ctx, m.Model, m.Version); err != nil {
+	// It may have lain there for long.
+	if _, err := r.Check(ctx, m.Model, m.Version); err != nil {
 		return fail(err)
 	}
 	return r.move(ctx, m, st, func(aliasState) Event {

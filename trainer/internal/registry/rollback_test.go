@@ -1,7 +1,11 @@
 package registry
 
 import (
+	"context"
 	"errors"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -90,5 +94,49 @@ func TestExpect(t *testing.T) {
 	}
 	if n := len(checkConsistent(t, r, s)); n != 4 {
 		t.Errorf("%d events", n)
+	}
+}
+
+// trusting is a store whose Stat believes what it recorded, as S3 servers do.
+type trusting struct {
+	store.Store
+	recorded map[string]store.Info
+}
+
+func (s trusting) Put(ctx context.Context, key string, r io.ReadSeeker) (store.Info, error) {
+	info, err := s.Store.Put(ctx, key, r)
+	s.recorded[key] = info
+	return info, err
+}
+
+func (s trusting) Stat(ctx context.Context, key string) (store.Info, error) {
+	if info, ok := s.recorded[key]; ok {
+		return info, nil
+	}
+	return s.Store.Stat(ctx, key)
+}
+
+// A byte that changed on the store's disk, size and record as before, must not
+// come into use again; adding the version again repairs it.
+func TestChangedByteIsFoundBeforeAVersionIsUsedAgain(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	_, s := openDir(t, dir)
+	r := New(trusting{s, map[string]store.Info{}}, Options{Now: clock(), Sleep: noSleep})
+	promote(t, r, add(t, r, "a"))
+	promote(t, r, add(t, r, "b"))
+	path := filepath.Join(dir, filepath.FromSlash(versionDir(model, sha("a"))), Weights)
+	if err := os.WriteFile(path, []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Rollback(t.Context(), Move{Model: model, Alias: "production"}); !errors.Is(err, store.ErrIntegrity) {
+		t.Errorf("rollback to a spoilt version: %v", err)
+	}
+	if p, err := r.Get(t.Context(), model, "production"); err != nil || p.Version != sha("b") {
+		t.Errorf("at %+v, %v", p, err)
+	}
+	add(t, r, "a")
+	if m, err := r.Rollback(t.Context(), Move{Model: model, Alias: "production"}); err != nil || m.Pointer.Version != sha("a") {
+		t.Errorf("rollback after the repair: %+v, %v", m, err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"path/filepath"
@@ -105,14 +106,24 @@ func (r *Registry) Manifest(ctx context.Context, model, version string) (Manifes
 }
 
 // Verify checks that every file of a version is in the store with its size and
-// recorded digest. It does not read the files; Fetch does.
+// recorded digest. It does not read the files; Check does.
 func (r *Registry) Verify(ctx context.Context, model, version string) (Manifest, error) {
+	return r.eachFile(ctx, model, version, r.verifyFile)
+}
+
+// Check reads every file of a version and compares its digest: a store may not
+// notice that its disk changed a byte.
+func (r *Registry) Check(ctx context.Context, model, version string) (Manifest, error) {
+	return r.eachFile(ctx, model, version, r.checkFile)
+}
+
+func (r *Registry) eachFile(ctx context.Context, model, version string, look func(context.Context, Manifest, ManifestFile) error) (Manifest, error) {
 	m, err := r.Manifest(ctx, model, version)
 	if err != nil {
 		return Manifest{}, err
 	}
 	for _, f := range m.Files {
-		if err := r.verifyFile(ctx, m, f); err != nil {
+		if err := look(ctx, m, f); err != nil {
 			return Manifest{}, err
 		}
 	}
@@ -121,6 +132,16 @@ func (r *Registry) Verify(ctx context.Context, model, version string) (Manifest,
 
 func (r *Registry) verifyFile(ctx context.Context, m Manifest, f ManifestFile) error {
 	info, err := r.store.Stat(ctx, path.Join(versionDir(m.Model, m.Version), f.Name))
+	return compare(m, f, info, err)
+}
+
+func (r *Registry) checkFile(ctx context.Context, m Manifest, f ManifestFile) error {
+	info, err := r.store.Get(ctx, path.Join(versionDir(m.Model, m.Version), f.Name), io.Discard)
+	return compare(m, f, info, err)
+}
+
+// compare says whether what the store answered is the file of the manifest.
+func compare(m Manifest, f ManifestFile, info store.Info, err error) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("%s of version %s of model %s: %w: it is in the manifest, but not in the store: add the version again", f.Name, m.Version, m.Model, store.ErrIntegrity)
 	}

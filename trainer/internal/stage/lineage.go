@@ -95,7 +95,7 @@ func runLineage(ctx context.Context, o LineageOptions) (*lineage.Report, error) 
 
 // versionDigest asks the registry for a model of another run.
 func versionDigest(ctx context.Context, r *registry.Registry, a lineage.Artifact) (string, error) {
-	m, err := r.Verify(ctx, a.Name, a.SHA256)
+	m, err := r.Check(ctx, a.Name, a.SHA256)
 	if errors.Is(err, store.ErrNotFound) {
 		return "", fmt.Errorf("%s %s: %w", a.Name, a.SHA256, fs.ErrNotExist)
 	}
