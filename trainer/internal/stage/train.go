@@ -175,6 +175,11 @@ func (t *training) validate() error {
 		return exitcode.Errorf(exitcode.BadInput, "%s has %d tokens, the model of %s knows %d: prepare the data with the model's tokenizer",
 			filepath.Join(o.RunDir, tokenizerFile), v, o.From, t.model.VocabSize)
 	}
+	if o.From != "" {
+		if err := t.checkTokenizer(); err != nil {
+			return err
+		}
+	}
 	if err := t.data.build(o.Config, o.EvalBatches); err != nil {
 		return err
 	}

@@ -259,6 +259,27 @@ func TestFineTuningGoesOnFromAModelDirectory(t *testing.T) {
 	}
 }
 
+func TestFineTuningRefusesAnotherTokenizer(t *testing.T) {
+	base := quickTrain(prepareText(t))
+	mustTrain(t, base)
+	// As many tokens, learnt from another text.
+	p := DefaultPrepareQA()
+	p.Inputs, p.RunDir, p.Memorize, p.VocabSize, p.Workers = []string{factsFile}, t.TempDir(), true, 300, 1
+	if _, err := Prepare(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	o := quickTrain(p.RunDir)
+	o.From = filepath.Join(base.RunDir, train.LastDir)
+	_, err := Train(t.Context(), o)
+	var coded *exitcode.Error
+	if !errors.As(err, &coded) || coded.Code != exitcode.BadInput || !strings.Contains(err.Error(), "token 2") || !strings.Contains(err.Error(), o.From) {
+		t.Errorf("%v, want bad input that names the token and the model", err)
+	}
+	if _, err := os.Stat(filepath.Join(p.RunDir, train.LastDir)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("something was saved: %v", err)
+	}
+}
+
 func TestUntrainedLossIsThatOfGuessing(t *testing.T) {
 	o := quickTrain(prepareText(t))
 	o.Config.MaxIters, o.Config.Warmup = 1, 0
