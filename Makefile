@@ -25,6 +25,7 @@ TRAINER_SRC := $(wildcard $(shell git ls-files --cached --others --exclude-stand
 RUN_DIR      ?= runs/local
 RUN_FLAGS    ?=
 CORPUS_BYTES ?= 2000000
+BENCH_BYTES  ?= 1e9
 CORPUS       := runs/corpus/godoc-$(CORPUS_BYTES).txt
 
 ##@ Use
@@ -132,6 +133,22 @@ interop: ## Exchange models with Hugging Face's transformers, both ways
 bench: ## Training speed and memory beside PyTorch and OpenBLAS
 	@mkdir -p runs
 	$(GO) run ./bench -o runs/bench.json $(BENCHFLAGS)
+	@$(MAKE) bench-data
+
+.PHONY: bench-data
+bench-data: ## Speed of preparing data and of learning a vocabulary, a minute or so
+	cd trainer && $(GO) test -run - -bench 'Prepare$$' -benchtime 5x ./internal/stage
+	cd trainer && $(GO) test -run - -bench 'Train$$' -benchtime 1x ./internal/bpe
+
+.PHONY: bench-corpus
+bench-corpus: bin/trainer ## Prepare a synthetic corpus of BENCH_BYTES (1e9) and print the peak memory
+	@mkdir -p runs/corpus
+	$(GO) run ./scripts/synthetic-corpus -bytes $(BENCH_BYTES) -o runs/corpus/synthetic.txt
+	GOMEMLIMIT=400MiB bin/trainer prepare --run-dir runs/bench-corpus --corpus runs/corpus/synthetic.txt & \
+	  pid=$$!; peak=0; while kill -0 $$pid 2>/dev/null; do \
+	    now=$$(awk '/VmHWM/ { print $$2 }' /proc/$$pid/status 2>/dev/null || true); peak=$${now:-$$peak}; sleep 0.2; done; \
+	  wait $$pid; echo "peak memory: $$((peak / 1024)) MiB"
+	@rm -rf runs/corpus/synthetic.txt runs/bench-corpus
 
 .PHONY: bench-tools
 bench-tools: ## Install what bench compares with: Debian's PyTorch and OpenBLAS
