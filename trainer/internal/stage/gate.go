@@ -12,12 +12,10 @@ import (
 
 	"github.com/trainyard/trainyard/trainer/internal/atomicfile"
 	"github.com/trainyard/trainyard/trainer/internal/dataset"
-	"github.com/trainyard/trainyard/trainer/internal/evaluate"
 	"github.com/trainyard/trainyard/trainer/internal/exitcode"
 	"github.com/trainyard/trainyard/trainer/internal/gate"
 	"github.com/trainyard/trainyard/trainer/internal/hf"
 	"github.com/trainyard/trainyard/trainer/internal/lineage"
-	"github.com/trainyard/trainyard/trainer/internal/quality"
 	"github.com/trainyard/trainyard/trainer/internal/registry"
 	"github.com/trainyard/trainyard/trainer/internal/store"
 	"github.com/trainyard/trainyard/trainer/internal/train"
@@ -223,19 +221,6 @@ func (g *gating) remember(ctx context.Context) {
 	}
 }
 
-func readEvalReport(path string) (*evaluate.Report, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	r, err := evaluate.ReadReport(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return r, nil
-}
-
 // readQuality reads the verdict of a data quality report. What is not in it
 // counts as not passed.
 func readQuality(path string) (*gate.Quality, error) {
@@ -251,28 +236,6 @@ func readQuality(path string) (*gate.Quality, error) {
 		}
 	}
 	return q, nil
-}
-
-const maxQualityReport = 16 << 20
-
-func readQualityReport(path string) (*quality.Report, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxQualityReport+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(b) > maxQualityReport {
-		return nil, fmt.Errorf("%s: more than %d bytes", path, maxQualityReport)
-	}
-	var r quality.Report
-	if err := json.Unmarshal(b, &r); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return &r, nil
 }
 
 func readTraining(dir string) (*gate.Training, error) {

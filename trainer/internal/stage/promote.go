@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 
 	"github.com/trainyard/trainyard/trainer/internal/atomicfile"
@@ -246,17 +245,4 @@ func orNothing(s string) string {
 		return "nothing"
 	}
 	return s
-}
-
-func readGateReport(path string) (*gate.Report, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	r, err := gate.ReadReport(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return r, nil
 }

@@ -2,10 +2,8 @@ package stage
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 
 	"github.com/trainyard/trainyard/trainer/internal/atomicfile"
@@ -80,42 +78,4 @@ func read[T any](r *reading, name string, from func(path string) (T, error)) T {
 		return none
 	}
 	return v
-}
-
-func readLosses(path string) ([]report.Loss, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return report.ReadLosses(f)
-}
-
-const maxSamples = 16 << 20
-
-func readSamples(path string) ([]report.Sample, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxSamples+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(b) > maxSamples {
-		return nil, fmt.Errorf("more than %d bytes", maxSamples)
-	}
-	var s SampleReport
-	if err := json.Unmarshal(b, &s); err != nil {
-		return nil, err
-	}
-	out := make([]report.Sample, len(s.Samples))
-	for i, x := range s.Samples {
-		out[i] = report.Sample{Prompt: x.Prompt, After: x.Tuned.Text}
-		if x.Base != nil {
-			out[i].Before = x.Base.Text
-		}
-	}
-	return out, nil
 }
