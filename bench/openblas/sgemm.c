@@ -33,6 +33,12 @@ static float *filled(size_t n) {
 	return x;
 }
 
+/* stride is how far apart the trainer lays rows of n activations: as far as not to
+ * fall into one set of the cache (kernel.Stride). Weights lie dense. */
+static int stride(int n) {
+	return n % 512 ? n : n + 16;
+}
+
 static int ascending(const void *a, const void *b) {
 	double x = *(const double *)a, y = *(const double *)b;
 	return (x > y) - (x < y);
@@ -57,14 +63,15 @@ int main(int argc, char **argv) {
 		if (sscanf(line, "%63s %2s %d %d %d", name, form, &m, &n, &k) != 5 || name[0] == '#')
 			continue;
 		int ta = form[0] == 'T', tb = form[1] == 'T';
-		float *a = filled((size_t)m * k), *b = filled((size_t)k * n), *c = filled((size_t)m * n);
+		int lda = stride(ta ? m : k), ldb = ta ? stride(n) : tb ? k : n, ldc = ta ? n : stride(n);
+		float *a = filled((size_t)lda * (ta ? k : m)), *b = filled((size_t)ldb * (tb ? n : k)), *c = filled((size_t)ldc * m);
 		double seconds[SAMPLES];
 		int calls = 1;
 		for (int s = -1; s < SAMPLES;) { /* sample -1 warms up and finds the number of calls */
 			double start = now();
 			for (int i = 0; i < calls; i++)
 				cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans,
-				            m, n, k, 1, a, ta ? m : k, b, tb ? k : n, 0, c, n);
+				            m, n, k, 1, a, lda, b, ldb, 0, c, ldc);
 			double took = now() - start;
 			if (s < 0 && took < SAMPLE_SECONDS) {
 				calls *= 2;

@@ -61,18 +61,19 @@ func timeProducts(shapes []shape, set *kernel.Set, threads int, out io.Writer) e
 
 // timeProduct returns the seconds of one call, in each sample.
 func timeProduct(multiplier *kernel.Multiplier, s shape) []float64 {
+	// As in training: rows of activations lie kernel.Stride apart, weights dense.
 	p := kernel.Product{
-		M: s.m, N: s.n, K: s.k,
-		A: filled(s.m * s.k), B: filled(s.k * s.n), C: make([]float32, s.m*s.n),
-		LDA: s.k, LDB: s.n, LDC: s.n,
-		TransA: s.form == "TN", TransB: s.form == "NT",
+		M: s.m, N: s.n, K: s.k, TransA: s.form == "TN", TransB: s.form == "NT",
+		LDA: kernel.Stride(s.k), LDB: s.n, LDC: kernel.Stride(s.n),
 	}
-	if p.TransA {
-		p.LDA = s.m
+	rowsA, rowsB := s.m, s.k
+	switch s.form {
+	case "TN": // a weight's gradient, of two activations
+		rowsA, p.LDA, p.LDB, p.LDC = s.k, kernel.Stride(s.m), kernel.Stride(s.n), s.n
+	case "NT":
+		rowsB, p.LDB = s.n, s.k
 	}
-	if p.TransB {
-		p.LDB = s.k
-	}
+	p.A, p.B, p.C = filled(rowsA*p.LDA), filled(rowsB*p.LDB), kernel.Alloc(s.m*p.LDC)
 	sample := func(calls int) time.Duration {
 		start := time.Now()
 		for range calls {

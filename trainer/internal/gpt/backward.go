@@ -12,22 +12,22 @@ func (s *Session) backward() {
 		a, t := &s.layers[l], s.m.layer(l)
 
 		d := s.branchGrad(siteInnerBranch)
-		s.inputGrad(s.inner, d, t[fcProjW])
+		s.inputGrad(s.wide(s.inner), s.plain(d), t[fcProjW])
 		s.byRows(s.work.geluBackward)
-		s.weightGrad(t[fcProjW], t[fcProjB], a.h, d) // a.h now holds GELU's output
+		s.weightGrad(t[fcProjW], t[fcProjB], s.wide(a.h), s.plain(d)) // a.h now holds GELU's output
 		s.runNorm(s.secondNormOf(l))
-		s.weightGrad(t[fcW], t[fcB], s.norm, s.inner)
-		s.inputGrad(s.norm, s.inner, t[fcW])
+		s.weightGrad(t[fcW], t[fcB], s.plain(s.norm), s.wide(s.inner))
+		s.inputGrad(s.plain(s.norm), s.wide(s.inner), t[fcW])
 		s.runNormBackward(s.secondNormOf(l))
 
 		d = s.branchGrad(siteAttnBranch)
-		s.weightGrad(t[projW], t[projB], a.att, d)
-		s.inputGrad(s.norm, d, t[projW])
+		s.weightGrad(t[projW], t[projB], s.plain(a.att), s.plain(d))
+		s.inputGrad(s.plain(s.norm), s.plain(d), t[projW])
 		s.branch, s.norm = s.norm, s.branch // attention reads its output's gradient from s.branch
 		s.pool.Run(s.now.batch.B*s.cfg.Heads, s.work.attentionBackward)
 		s.runNorm(s.firstNormOf(l))
-		s.weightGrad(t[attnW], t[attnB], s.norm, s.dqkv)
-		s.inputGrad(s.norm, s.dqkv, t[attnW])
+		s.weightGrad(t[attnW], t[attnB], s.plain(s.norm), matrix{s.dqkv, 3 * s.cfg.Channels})
+		s.inputGrad(s.plain(s.norm), matrix{s.dqkv, 3 * s.cfg.Channels}, t[attnW])
 		s.runNormBackward(s.firstNormOf(l))
 	}
 	s.embedGrad()
@@ -35,25 +35,25 @@ func (s *Session) backward() {
 }
 
 // inputGrad sets dx = dy * w^T.
-func (s *Session) inputGrad(dx, dy []float32, w Param) {
+func (s *Session) inputGrad(dx, dy matrix, w Param) {
 	in, width := w.Shape[0], w.Shape[1]
 	s.mul.Run(kernel.Product{
-		M: s.now.rows, N: in, K: width, A: dy, LDA: width, B: w.Data, LDB: width, TransB: true, C: dx, LDC: in,
+		M: s.now.rows, N: in, K: width, A: dy.x, LDA: dy.ld, B: w.Data, LDB: width, TransB: true, C: dx.x, LDC: dx.ld,
 	})
 }
 
 // weightGrad sets, or adds to, the gradients of w and b: x^T * dy and dy's sums.
-func (s *Session) weightGrad(w, b Param, x, dy []float32) {
+func (s *Session) weightGrad(w, b Param, x, dy matrix) {
 	in, width := w.Shape[0], w.Shape[1]
 	s.mul.Run(kernel.Product{
-		M: in, N: width, K: s.now.rows, A: x, LDA: in, TransA: true, B: dy, LDB: width, C: w.Grad, LDC: width,
+		M: in, N: width, K: s.now.rows, A: x.x, LDA: x.ld, TransA: true, B: dy.x, LDB: dy.ld, C: w.Grad, LDC: width,
 		ColumnSums: b.Grad, Accumulate: s.now.opts.Accumulate,
 	})
 }
 
 func (s *Session) geluBackward(_, task int) {
 	from, to := s.chunk(task)
-	in := s.cfg.Inner
+	in := s.innerLD // what pads a row is zero, and stays so
 	s.set.GELUBackward(rowsOf(s.layers[s.now.layer].h, from, to, in), rowsOf(s.inner, from, to, in), s.cfg.Activation == GELUErf)
 }
 

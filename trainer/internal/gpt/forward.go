@@ -12,24 +12,24 @@ func (s *Session) forward() {
 	for l := range s.layers {
 		s.now.layer = l
 		a, t := &s.layers[l], s.m.layer(l)
-		s.linear(a.qkv, s.norm, t[attnW], t[attnB])
+		s.linear(matrix{a.qkv, 3 * s.cfg.Channels}, s.plain(s.norm), t[attnW], t[attnB])
 		s.pool.Run(s.now.batch.B*s.cfg.Heads, s.work.attention)
-		s.linear(s.branch, a.att, t[projW], t[projB])
+		s.linear(s.plain(s.branch), s.plain(a.att), t[projW], t[projB])
 		s.dropOut(siteAttnBranch)
 		s.runAddNorm(s.secondNormOf(l), a.x)
-		s.linear(a.h, s.norm, t[fcW], t[fcB])
+		s.linear(s.wide(a.h), s.plain(s.norm), t[fcW], t[fcB])
 		s.byRows(s.work.gelu)
-		s.linear(s.branch, s.inner, t[fcProjW], t[fcProjB])
+		s.linear(s.plain(s.branch), s.wide(s.inner), t[fcProjW], t[fcProjB])
 		s.dropOut(siteInnerBranch)
 		s.runAddNorm(s.firstNormOf(l+1), a.mid)
 	}
 }
 
 // linear sets out = x*w + b for all rows; w is (in, out).
-func (s *Session) linear(out, x []float32, w, b Param) {
+func (s *Session) linear(out, x matrix, w, b Param) {
 	in, width := w.Shape[0], w.Shape[1]
 	s.mul.Run(kernel.Product{
-		M: s.now.rows, N: width, K: in, A: x, LDA: in, B: w.Data, LDB: width, C: out, LDC: width, Bias: b.Data,
+		M: s.now.rows, N: width, K: in, A: x.x, LDA: x.ld, B: w.Data, LDB: width, C: out.x, LDC: out.ld, Bias: b.Data,
 	})
 }
 
@@ -76,6 +76,6 @@ func (s *Session) addNormRows(_, task int) {
 
 func (s *Session) gelu(_, task int) {
 	from, to := s.chunk(task)
-	in := s.cfg.Inner
+	in := s.innerLD // what pads a row is zero, and stays so
 	s.set.GELU(rowsOf(s.inner, from, to, in), rowsOf(s.layers[s.now.layer].h, from, to, in), s.cfg.Activation == GELUErf)
 }

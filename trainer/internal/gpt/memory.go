@@ -3,6 +3,8 @@ package gpt
 import (
 	"errors"
 	"fmt"
+
+	"github.com/trainyard/trainyard/trainer/internal/kernel"
 )
 
 // ErrMemory is wrapped when a session would not fit into the machine: to try
@@ -25,11 +27,11 @@ func checkMemory(cfg Config, opts SessionOptions, machine uint64) error {
 // activations, to train also gradients and the optimizer's two moments. Of large
 // batches the logits may be a little less.
 func sessionBytes(cfg Config, opts SessionOptions) float64 {
-	rows, c, inner := float64(opts.MaxB)*float64(opts.MaxT), float64(cfg.Channels), float64(cfg.Inner)
+	rows, c, inner := float64(opts.MaxB)*float64(opts.MaxT), float64(cfg.Channels), float64(kernel.Stride(cfg.Inner))
 	layers, copies, row := 1.0, 1.0, 4*c+inner+2
 	if opts.Train {
 		layers, copies, row = float64(cfg.Layers), 4, row+4*c
 	}
 	row += layers*(6*c+inner+4+2*float64(cfg.Heads)) + 4 // see layerMemory
-	return 4 * (copies*cfg.paramCountFloat() + rows*row + min(rows*float64(cfg.VocabSize), logitBytes/4))
+	return 4 * (copies*cfg.paramCountFloat() + rows*row + min(rows*float64(kernel.Stride(cfg.VocabSize)), logitBytes/4))
 }

@@ -34,5 +34,15 @@ func part(rows, task int) (from, to int) {
 	return min(task*size, rows), min((task+1)*size, rows)
 }
 
+// matrix is rows of activations, ld floats apart.
+type matrix struct {
+	x  []float32
+	ld int
+}
+
+// plain and wide are rows of C and of Inner floats.
+func (s *Session) plain(x []float32) matrix { return matrix{x, s.cfg.Channels} }
+func (s *Session) wide(x []float32) matrix  { return matrix{x, s.innerLD} }
+
 // rowsOf cuts rows [from, to) of width n.
 func rowsOf(x []float32, from, to, n int) []float32 { return x[from*n : to*n] }

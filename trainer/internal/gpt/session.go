@@ -26,7 +26,7 @@ type layerMemory struct {
 	x, mid   []float32 // (M, C): residual stream before attention and before the feed-forward layer
 	qkv      []float32 // (M, 3C)
 	att      []float32 // (M, C): heads' outputs
-	h        []float32 // (M, Inner): before GELU
+	h        []float32 // M rows of Inner floats, innerLD apart: before GELU
 	ln1, ln2 []float32 // (M, 2): mean and 1/deviation
 	soft     []float32 // (B, H, T, 2): largest score and 1/sum of each row
 }
@@ -46,13 +46,14 @@ type Session struct {
 	lnf    []float32 // (M, 2)
 	norm   []float32 // (M, C): output of the last layer norm that ran
 	branch []float32 // (M, C): what a branch adds, or its gradient
-	inner  []float32 // (M, Inner): GELU's output, or its gradient
+	inner  []float32 // M rows of Inner floats, innerLD apart: GELU's output, or its gradient
 	heads  []*kernel.Head
 
 	head    []float32 // (M, C): rows that have a target, normalised; then their gradient
 	rows    []int     // which rows those are
 	logits  []float32 // rows of V floats, logitLD apart
 	logitLD int
+	innerLD int       // of layerMemory.h and inner
 	rowLoss []float64 // (M)
 
 	dres     []float32 // (M, C): gradient of the residual stream
@@ -118,9 +119,10 @@ func NewSession(m *Model, pool *par.Pool, opts SessionOptions) (*Session, error)
 	s := &Session{m: m, cfg: cfg, set: opts.Kernels, pool: pool, opts: opts}
 	s.mul = kernel.NewMultiplier(s.set, pool)
 	rows, c := opts.MaxB*opts.MaxT, cfg.Channels
+	s.innerLD = kernel.Stride(cfg.Inner)
 	layer := func() layerMemory {
 		return layerMemory{
-			x: Alloc(rows * c), mid: Alloc(rows * c), qkv: Alloc(3 * rows * c), att: Alloc(rows * c), h: Alloc(rows * cfg.Inner),
+			x: Alloc(rows * c), mid: Alloc(rows * c), qkv: Alloc(3 * rows * c), att: Alloc(rows * c), h: Alloc(rows * s.innerLD),
 			ln1: Alloc(2 * rows), ln2: Alloc(2 * rows), soft: Alloc(2 * cfg.Heads * rows),
 		}
 	}
@@ -134,9 +136,9 @@ func NewSession(m *Model, pool *par.Pool, opts SessionOptions) (*Session, error)
 		}
 	}
 	s.final, s.lnf = Alloc(rows*c), Alloc(2*rows)
-	s.norm, s.branch, s.inner = Alloc(rows*c), Alloc(rows*c), Alloc(rows*cfg.Inner)
+	s.norm, s.branch, s.inner = Alloc(rows*c), Alloc(rows*c), Alloc(rows*s.innerLD)
 	s.head, s.rows, s.rowLoss = Alloc(rows*c), make([]int, 0, rows), make([]float64, rows)
-	s.logitLD = stagger(cfg.VocabSize)
+	s.logitLD = kernel.Stride(cfg.VocabSize)
 	chunks := (4*rows*s.logitLD + logitBytes - 1) / logitBytes
 	s.logits = Alloc((rows + chunks - 1) / chunks * s.logitLD)
 	for range pool.Workers() {
@@ -149,13 +151,6 @@ func NewSession(m *Model, pool *par.Pool, opts SessionOptions) (*Session, error)
 	}
 	s.bind()
 	return s, nil
-}
-
-// stagger returns the distance between rows of n floats: an odd number of cache
-// lines, so that a column does not fall into one set of the cache.
-func stagger(n int) int {
-	const line = 16
-	return (n+line-1)/line*line | line
 }
 
 // Kernels returns the kernels that the session uses.

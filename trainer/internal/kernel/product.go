@@ -37,3 +37,14 @@ func (p *Product) validate() {
 	check(p.Bias == nil || len(p.Bias) == p.N && !p.Accumulate, "product: bias has another length, or accumulates")
 	check(p.ColumnSums == nil || len(p.ColumnSums) == p.N, "product: column sums have another length")
 }
+
+// Stride returns how far apart rows of n floats should lie: n, or a little more
+// where a tile's rows would fall into one set of the first-level cache, which is
+// addressed modulo 4 KiB, and push each other out.
+func Stride(n int) int {
+	const line, alias = 16, 512 // floats: 64 bytes, 2 KiB
+	if n%alias != 0 {
+		return n
+	}
+	return n + line
+}
