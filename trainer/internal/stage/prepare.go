@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -241,10 +242,14 @@ func (p *preparing) act(ctx context.Context) error {
 	if err := p.read(ctx); err != nil {
 		return err
 	}
+	// What reading remembered of every document is of no more use: give it back
+	// before learning and encoding remember things of their own.
+	debug.FreeOSMemory()
 	tok, err := p.tokenizer(ctx)
 	if err != nil {
 		return err
 	}
+	debug.FreeOSMemory()
 	if err := p.encode(ctx, tok); err != nil {
 		return err
 	}
