@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -123,6 +124,15 @@ func (a *App) print(report any, text func(w io.Writer)) error {
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
 	return e.Encode(report)
+}
+
+// hand prints for programs what a stage did, which people have read line by line,
+// also where it ended with an error: that one comes first.
+func hand[T any](a *App, report *T, err error) error {
+	if report == nil {
+		return err
+	}
+	return cmp.Or(err, a.print(report, func(io.Writer) {}))
 }
 
 // logger writes what a person should know to Err, without times: whoever keeps

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"io"
 	"math"
 
 	"github.com/spf13/cobra"
@@ -123,12 +122,7 @@ store that does not answer. A value is judged by its whole 95 % interval.`,
 			}
 			o.PolicyFile, o.RunID, o.RunDir, o.Checkpoint, o.Out = p.file, r.id, r.dir, r.checkpoint, a.people()
 			rep, err := stage.Gate(cmd.Context(), o)
-			if rep != nil && a.output == "json" {
-				if printErr := a.print(rep, func(io.Writer) {}); err == nil {
-					err = printErr
-				}
-			}
-			return err
+			return hand(a, rep, err)
 		},
 	}
 	r.add(cmd)

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"io"
-
 	"github.com/spf13/cobra"
 
 	"github.com/trainyard/trainyard/trainer/internal/exitcode"
@@ -43,12 +41,7 @@ with 1 when something is missing.`,
 			}
 			o.RunDir, o.Checkpoint, o.Out = r.dir, r.checkpoint, a.people()
 			rep, err := stage.Lineage(cmd.Context(), o)
-			if rep != nil && a.output == "json" {
-				if printErr := a.print(rep, func(io.Writer) {}); err == nil {
-					err = printErr
-				}
-			}
-			return err
+			return hand(a, rep, err)
 		},
 	}
 	r.add(cmd)

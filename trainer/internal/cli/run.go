@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -146,12 +145,7 @@ func (v *runVerb) run(ctx context.Context, a *App) error {
 	defer sinks.Close()
 	t.Progress = sinks
 	rep, err := stage.Run(ctx, *o)
-	if rep != nil {
-		if printErr := a.print(rep, func(io.Writer) {}); err == nil {
-			err = printErr
-		}
-	}
-	return err
+	return hand(a, rep, err)
 }
 
 // storeBeside is the URL of the directory store beside a run directory.
