@@ -8,10 +8,10 @@ import (
 
 // Blocks of the products' loops. None of them changes a bit of the result.
 const (
-	blockK     = 256 // k per packed panel: a panel of 32 columns is 32 KiB
-	chunkRows  = 528 // most rows of A in a task when A is read in place: 528 KiB of a block
-	stripRows  = 192 // most rows of A in a task when A is packed
-	prefetchOf = 1 << 18
+	blockK     = 256     // k per packed panel: a panel of 32 columns is 32 KiB
+	chunkRows  = 528     // most rows of A in a task when A is read in place: 528 KiB of a block
+	stripRows  = 192     // most rows of A in a task when A is packed
+	prefetchOf = 1 << 18 // least elements of B, 1 MiB, for which reading ahead pays
 )
 
 // Multiplier runs products over a pool. It is not safe for concurrent use.

@@ -11,13 +11,14 @@ func (p plan) panels(group int) (first, last int) {
 	return group * p.all / p.groups, (group + 1) * p.all / p.groups
 }
 
-// Costs of bringing an element into order, in multiply-adds of one lane.
+// Costs in multiply-adds of one lane, measured roughly: of bringing an element into
+// order and, last, of a task.
 const (
-	costStrip  = 3.0 // A^T into strips
-	costInRead = 0.5 // A read in place, from the second-level cache
-	costPanel  = 2.5 // B into a panel
-	costTurned = 6.0 // B^T into a panel
-	costTask   = 20000
+	costStrip  = 3.0   // A^T into strips
+	costInRead = 0.5   // A read in place, from the second-level cache
+	costPanel  = 2.5   // B into a panel
+	costTurned = 6.0   // B^T into a panel
+	costTask   = 20000 // to hand out a task and begin with cold caches
 )
 
 // plan chooses the cut whose slowest worker has least to do: packing is done

@@ -45,20 +45,9 @@ func New(s store.Store, opts Options) *Registry {
 		r.now = time.Now
 	}
 	if r.sleep == nil {
-		r.sleep = wait
+		r.sleep = store.Sleep
 	}
 	return r
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // Location is the URL of the folder of a version, such as a model server wants.

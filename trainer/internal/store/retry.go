@@ -99,8 +99,9 @@ func (r retryer) GetInitialToken() func(error) error { return noRelease }
 
 func noRelease(error) error { return nil }
 
-// sleep is the default of Options.Sleep.
-func sleep(ctx context.Context, d time.Duration) error {
+// Sleep waits for d, or until ctx ends: its error then. It is the default wherever
+// waiting can be replaced.
+func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -51,7 +51,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.Delays = DefaultDelays()
 	}
 	if o.Sleep == nil {
-		o.Sleep = sleep
+		o.Sleep = Sleep
 	}
 	switch o.PathStyle {
 	case "", "true", "false":
