@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/trainyard/trainyard/internal/registryclient"
 )
 
 // Index joins images of one version for several platforms.
@@ -32,24 +34,22 @@ func Index(images ...v1.Image) (v1.ImageIndex, error) {
 }
 
 // Push writes an image or an index under a tag and returns the reference by
-// digest. The options say how the registry is reached.
-func Push(ctx context.Context, tag name.Reference, what remote.Taggable, options ...remote.Option) (name.Digest, error) {
-	options = append(append([]remote.Option{}, options...), remote.WithContext(ctx))
-	if err := remote.Push(tag, what, options...); err != nil {
-		return name.Digest{}, fmt.Errorf("push the tool image to %s: %w", tag, err)
-	}
-	d, err := Digest(what)
+// digest, which is what rendering takes.
+func Push(ctx context.Context, client *registryclient.Client, tag string, what remote.Taggable) (name.Digest, error) {
+	ref, err := client.Reference(tag)
 	if err != nil {
 		return name.Digest{}, err
 	}
-	return tag.Context().Digest(d.String()), nil
-}
-
-// Digest returns the digest of an image or of an index.
-func Digest(what remote.Taggable) (v1.Hash, error) {
 	d, ok := what.(interface{ Digest() (v1.Hash, error) })
 	if !ok {
-		return v1.Hash{}, fmt.Errorf("tool image: a %T has no digest", what)
+		return name.Digest{}, fmt.Errorf("push %s: a %T has no digest", tag, what)
 	}
-	return d.Digest()
+	digest, err := d.Digest()
+	if err != nil {
+		return name.Digest{}, fmt.Errorf("push %s: %w", tag, err)
+	}
+	if err := client.Push(ctx, ref, what); err != nil {
+		return name.Digest{}, err
+	}
+	return ref.Context().Digest(digest.String()), nil
 }

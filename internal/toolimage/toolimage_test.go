@@ -23,12 +23,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
+
+	"github.com/trainyard/trainyard/internal/registryclient"
 )
 
 func amd64() v1.Platform { return v1.Platform{OS: "linux", Architecture: "amd64"} }
@@ -216,7 +217,9 @@ func TestProgramThatCouldNotStartIsRefused(t *testing.T) {
 func TestPushReturnsTheReferenceThatTheRegistryServes(t *testing.T) {
 	srv := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer srv.Close()
-	tag, err := name.NewTag(strings.TrimPrefix(srv.URL, "http://") + "/trainyard/yard:v1")
+	host := strings.TrimPrefix(srv.URL, "http://")
+	tag := host + "/trainyard/yard:v1"
+	client, err := registryclient.New(registryclient.Options{Insecure: []string{host}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +238,7 @@ func TestPushReturnsTheReferenceThatTheRegistryServes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ref, err := Push(t.Context(), tag, idx)
+	ref, err := Push(t.Context(), client, tag, idx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +255,11 @@ func TestPushReturnsTheReferenceThatTheRegistryServes(t *testing.T) {
 			t.Errorf("for %s: %v", p.String(), err)
 		}
 	}
-	desc, err := remote.Head(tag)
+	parsed, err := client.Reference(tag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	desc, err := remote.Head(parsed)
 	if err != nil || desc.Digest.String() != ref.DigestStr() {
 		t.Errorf("tag is %v, %v, pushed %s", desc, err, ref)
 	}
