@@ -1,0 +1,75 @@
+// Package docker runs the docker command. It knows nothing of what is in the
+// containers that others make with it.
+package docker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// CLI is the docker command.
+type CLI struct {
+	// Command is its path, "docker" when empty.
+	Command string
+}
+
+// Run runs docker with args and returns what it prints, without the last newline.
+func (c CLI) Run(ctx context.Context, args ...string) (string, error) {
+	return c.Pipe(ctx, nil, args...)
+}
+
+// Pipe is Run with input for the command's standard input.
+func (c CLI) Pipe(ctx context.Context, input io.Reader, args ...string) (string, error) {
+	command := c.Command
+	if command == "" {
+		command = "docker"
+	}
+	cmd := exec.CommandContext(ctx, command, args...)
+	cmd.Stdin = input
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	// Its own process group: an interrupt at the terminal is ours to handle.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 10 * time.Second
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
+		}
+		if errors.Is(err, exec.ErrNotFound) {
+			return "", fmt.Errorf("run docker: %w: install Debian's package docker.io", err)
+		}
+		said := strings.TrimSpace(stderr.String())
+		if said == "" {
+			said = strings.TrimSpace(stdout.String())
+		}
+		return "", fmt.Errorf("docker %s: %w: %s", strings.Join(args[:min(2, len(args))], " "), err, said)
+	}
+	return strings.TrimSuffix(stdout.String(), "\n"), nil
+}
+
+// Missing says whether err tells that docker has no such container, image,
+// network or volume.
+func Missing(err error) bool {
+	if err == nil {
+		return false
+	}
+	text := strings.ToLower(err.Error())
+	return strings.Contains(text, "no such") || strings.Contains(text, "not found")
+}
+
+// HasImage says whether the engine holds an image.
+func (c CLI) HasImage(ctx context.Context, image string) (bool, error) {
+	_, err := c.Run(ctx, "image", "inspect", "--format", "{{.Id}}", image)
+	if Missing(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
