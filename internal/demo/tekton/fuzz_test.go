@@ -127,6 +127,21 @@ func TestEachStringReachesEveryString(t *testing.T) {
 	}
 }
 
+func TestEachStringGoesThroughKeysInOrder(t *testing.T) {
+	tree := make(map[string]any)
+	for _, key := range strings.Split("qwertyuiopasdfghjklzxcvbnm", "") {
+		tree[key] = key
+	}
+	var keys strings.Builder
+	err := eachString(tree, func(key, text string) (string, error) {
+		keys.WriteString(key)
+		return text, nil
+	})
+	if want := "abcdefghijklmnopqrstuvwxyz"; err != nil || keys.String() != want {
+		t.Errorf("order %s (%v), want %s", keys.String(), err, want)
+	}
+}
+
 func TestYAMLKeepsLargeNumbers(t *testing.T) {
 	one := &unstructured.Unstructured{Object: map[string]any{"n": int64(9007199254740993)}}
 	got, err := Group{Objects: []*unstructured.Unstructured{one}}.YAML()
