@@ -227,3 +227,54 @@ func TestVolumeOnAnotherNode(t *testing.T) {
 		t.Errorf("a claim that is not bound ties to no node: %q", got)
 	}
 }
+
+func TestRelief(t *testing.T) {
+	n := node("n", list("cpu", "4", "memory", "8Gi", "pods", "9"))
+	api := pod("api", "n", list("cpu", "1"), inNamespace("kube-system"))
+	for name, c := range map[string]struct {
+		pods []corev1.Pod
+		ask  corev1.ResourceList
+		want string // the pods that would have to go; "never" when none would do
+	}{
+		"the largest is enough":             {[]corev1.Pod{api, pod("a", "n", list("cpu", "1")), pod("b", "n", list("cpu", "2"))}, list("cpu", "2"), "b"},
+		"it takes two":                      {[]corev1.Pod{api, pod("a", "n", list("cpu", "1")), pod("b", "n", list("cpu", "2"))}, list("cpu", "3"), "b a"},
+		"the node's own pods stay":          {[]corev1.Pod{api, pod("a", "n", list("cpu", "3"))}, list("cpu", "4"), "never"},
+		"larger than the node":              {nil, list("cpu", "8"), "never"},
+		"one pod holds both that are short": {[]corev1.Pod{pod("a", "n", list("cpu", "2", "memory", "6Gi")), pod("b", "n", list("cpu", "1", "memory", "1Gi"))}, list("cpu", "3", "memory", "4Gi"), "a"},
+		"each holds one that is short":      {[]corev1.Pod{pod("a", "n", list("cpu", "3")), pod("b", "n", list("memory", "6Gi"))}, list("cpu", "3", "memory", "4Gi"), "a b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := pod("p", "", c.ask)
+			v := Cluster{Nodes: []corev1.Node{n}, Pods: c.pods}.Explain(&p)
+			near, ok := v.Nearest()
+			if !ok {
+				t.Fatal("no node lacks anything")
+			}
+			holders, enough := near.Relief()
+			var names []string
+			for _, h := range holders {
+				names = append(names, h.Name)
+			}
+			got := strings.Join(names, " ")
+			if !enough {
+				got = "never"
+			}
+			if got != c.want {
+				t.Errorf("%q would have to go, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestRoomAndFreed(t *testing.T) {
+	c := Cluster{Nodes: []corev1.Node{node("n", list("cpu", "4", "pods", "9"))}, Pods: []corev1.Pod{
+		pod("api", "n", list("cpu", "1"), inNamespace("kube-system")), pod("a", "n", list("cpu", "2"))}}
+	p := pod("p", "", list("cpu", "2"))
+	n := c.Explain(&p).Nodes[0]
+	if room := n.Shortages[0].Room(); room.String() != "3" {
+		t.Errorf("room for %s, want 3", room.String())
+	}
+	if freed := n.Freed("cpu", []Holder{{Namespace: "team", Name: "a"}}); freed.String() != "2" {
+		t.Errorf("%s freed, want 2", freed.String())
+	}
+}
