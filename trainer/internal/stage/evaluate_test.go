@@ -380,6 +380,9 @@ func TestGateWritesBeforeItFails(t *testing.T) {
 	if b, _ := os.ReadFile(filepath.Join(g.ResultsDir, "verdict")); string(b) != gate.Blocked {
 		t.Errorf("verdict %q", b)
 	}
+	if b, _ := os.ReadFile(filepath.Join(g.ResultsDir, "reasons")); !strings.Contains(string(b), "eval_report.json") {
+		t.Errorf("reasons %q", b)
+	}
 }
 
 func TestPromoteRefuses(t *testing.T) {

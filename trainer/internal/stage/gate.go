@@ -42,7 +42,7 @@ type GateOptions struct {
 }
 
 // Results of Gate for later steps.
-var gateResults = []string{"verdict", "reasons", "candidate", "val-loss", "test-loss"}
+var gateResults = []string{"verdict", "reasons", "model-digest", "val-loss", "test-loss"}
 
 // Gate judges the candidate of a run. The verdict is written to
 // gate_report.json, printed, and handed to later steps before a blocked
@@ -163,7 +163,7 @@ func (g *gating) write(ctx context.Context, results *Results) error {
 		return exitcode.Errorf(exitcode.IO, "print verdict: %w", err)
 	}
 	if err := results.setAll(map[string]string{
-		"verdict": r.Verdict, "reasons": fmt.Sprint(len(r.Reasons)), "candidate": gate.Short(r.Candidate),
+		"verdict": r.Verdict, "reasons": glance(r.Reasons, maxReasons), "model-digest": withAlgorithm(r.Candidate),
 		"val-loss": optional(r.ValLoss), "test-loss": optional(r.TestLoss),
 	}); err != nil {
 		return err

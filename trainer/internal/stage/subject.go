@@ -66,3 +66,11 @@ func loadSubject(ctx context.Context, dir string, pool *par.Pool, kernels *kerne
 
 // hexDigest returns the digits of a digest that names its algorithm.
 func hexDigest(sum string) string { return strings.TrimPrefix(sum, "sha256:") }
+
+// withAlgorithm is the inverse; no digest stays none.
+func withAlgorithm(digits string) string {
+	if digits == "" {
+		return ""
+	}
+	return "sha256:" + digits
+}
