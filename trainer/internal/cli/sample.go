@@ -18,9 +18,9 @@ func newSample(a *App) *cobra.Command {
 		Use:   "sample",
 		Short: "Ask the model before and after training the same",
 		Long: `Continue prompts with the trained model and with what training began from, and
-write RUN/samples.json. Greedy unless --temperature says otherwise, so it repeats
-exactly. In question-answer data the answer is what follows the bar, which is
-added to a prompt that has none.`,
+write RUN/samples.json. Without a prompt, some documents of the test split begin one.
+Greedy unless --temperature says otherwise, so it repeats exactly. In question-answer
+data the answer is what follows the bar, which is added to a prompt that has none.`,
 		Example: `  trainer sample --run-dir runs/qa --prompt "How far is the sun?"
   trainer sample --run-dir runs/qa --qa examples/qa/facts.txt --output json
   trainer sample --model ./gpt2 --base none --prompt "Once upon a time" --temperature 0.8 --top-k 40`,

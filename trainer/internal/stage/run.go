@@ -174,12 +174,6 @@ func (r *running) sample(ctx context.Context) error {
 	o := r.o.Sample
 	o.RunDir = r.o.RunDir
 	o.Model = filepath.Join(r.o.RunDir, r.o.Checkpoint)
-	if len(o.Prompts) == 0 && o.QA == "" {
-		var err error
-		if o.Prompts, err = testPrompts(r.o.RunDir, promptCount); err != nil {
-			return coded("sample", err)
-		}
-	}
 	_, err := RecordedSample(ctx, r.o.Recording, o)
 	return err
 }

@@ -34,9 +34,9 @@ type SampleOptions struct {
 	Model  string // directory of the tuned model; "" is RUN/best
 	Base   string // directory of the base model; "" is what training began from, BaseNone none
 
-	Prompts []string
-	QA      string // question-answer file: every question is asked and its answer compared
-	Limit   int    // questions of QA to ask; 0 is all
+	Prompts []string // with none and without QA, beginnings of documents of the test split
+	QA      string   // question-answer file: every question is asked and its answer compared
+	Limit   int      // questions of QA to ask; 0 is all
 
 	Sampling generate.Options
 	Threads  int
@@ -96,6 +96,15 @@ func (s *sampling) inputs(context.Context) error {
 		s.qa = true
 		if err := s.readQuestions(); err != nil {
 			return err
+		}
+	}
+	if len(s.report.Samples) == 0 && o.RunDir != "" {
+		prompts, err := testPrompts(o.RunDir, promptCount)
+		if err != nil {
+			return fmt.Errorf("no prompt, and none to be had from the test split: %w", err)
+		}
+		for _, p := range prompts {
+			s.report.Samples = append(s.report.Samples, Sample{Prompt: p})
 		}
 	}
 	if s.tuned, s.tok, s.report.Tuned, err = loadSampleModel(o.Model); err != nil {

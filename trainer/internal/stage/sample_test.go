@@ -53,11 +53,16 @@ func TestSampleRefuses(t *testing.T) {
 	if _, err := GenerateSamples(t.Context(), ok); err != nil {
 		t.Fatal(err)
 	}
+	bare := ok
+	bare.Prompts = nil
+	if r, err := GenerateSamples(t.Context(), bare); err != nil || len(r.Samples) == 0 || r.Samples[0].Prompt == "" {
+		t.Errorf("without a prompt: %+v, %v, want prompts of the test split", r.Samples, err)
+	}
 	for name, c := range map[string]struct {
 		change func(*SampleOptions)
 		want   string
 	}{
-		"no prompt":         {func(s *SampleOptions) { s.Prompts = nil }, "no prompt"},
+		"no prompt":         {func(s *SampleOptions) { s.Prompts, s.RunDir, s.Model = nil, "", filepath.Join(o.RunDir, "best") }, "no prompt"},
 		"no model":          {func(s *SampleOptions) { s.RunDir = "" }, "no model"},
 		"a missing one":     {func(s *SampleOptions) { s.Model = "/missing" }, "/missing"},
 		"a missing base":    {func(s *SampleOptions) { s.Base = "/missing" }, "/missing"},
