@@ -26,7 +26,8 @@ type App struct {
 	Now      func() time.Time
 	Build    Build
 
-	output string // of --output: text or json
+	output string  // of --output: text or json
+	log    *runLog // of --keep-log, nil without
 }
 
 // verbs lists what makes each subcommand.
@@ -64,6 +65,9 @@ func (a *App) Run(ctx context.Context, args []string) int {
 	if err != nil {
 		fmt.Fprintln(a.Err, "trainer:", err)
 	}
+	if a.log != nil {
+		a.log.Close()
+	}
 	return codeOf(err)
 }
 
@@ -89,6 +93,7 @@ TRAINER_ISA forces the kernels' instruction set: portable, avx2 or avx512.`,
 			if a.output != "text" && a.output != "json" {
 				return exitcode.Errorf(exitcode.Usage, "output is %q, want text or json", a.output)
 			}
+			a.keepLog(cmd)
 			return nil
 		},
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
@@ -100,6 +105,7 @@ TRAINER_ISA forces the kernels' instruction set: portable, avx2 or avx512.`,
 	})
 	root.PersistentFlags().String(configFlag, "", "YAML file with values of flags")
 	root.PersistentFlags().StringVar(&a.output, "output", "text", "form of what is printed: text or json")
+	root.PersistentFlags().Bool(keepLogFlag, false, "append what is printed to RUN/logs/SUBCOMMAND.log too")
 	for _, verb := range verbs() {
 		root.AddCommand(verb(a))
 	}

@@ -14,6 +14,13 @@ import (
 // which only the platform knows.
 const envImage = "TRAINER_IMAGE"
 
+// Whoever runs the stages one after the other, such as a PipelineRun, and whether it
+// may take the run directory from another one: see stage.Recording.
+const (
+	envOwner    = "TRAINER_OWNER"
+	envTakeOver = "TRAINER_TAKE_OVER"
+)
+
 // recording says who and what works, for the lineage records of the stages.
 func (a *App) recording(m machineFlags) stage.Recording {
 	isa := ""
@@ -21,7 +28,7 @@ func (a *App) recording(m machineFlags) stage.Recording {
 		isa = string(set.ISA())
 	}
 	return stage.Recording{
-		Now: a.Now,
+		Now: a.Now, Owner: a.Getenv(envOwner), TakeOver: a.Getenv(envTakeOver) == "true",
 		Code: lineage.ThisCode(a.Getenv(envImage), a.Build.Version, a.Build.Commit, func() (string, error) {
 			path, err := os.Executable()
 			if err != nil {

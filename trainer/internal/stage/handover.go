@@ -2,6 +2,7 @@ package stage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
 
@@ -15,7 +16,10 @@ var (
 // resultsDir, unless that is empty.
 func PrepareWithResults(ctx context.Context, r Recording, o PrepareOptions, resultsDir string) (PrepareReport, error) {
 	return handOver(resultsDir, prepareResults,
-		func() (PrepareReport, error) { return RecordedPrepare(ctx, r, o) },
+		func() (PrepareReport, error) {
+			rep, err := RecordedPrepare(ctx, r, o)
+			return rep, r.orDisown(o.RunDir, err)
+		},
 		func(rep PrepareReport) map[string]string {
 			return map[string]string{
 				"documents": fmt.Sprint(rep.Data.DocsOut), "train-tokens": fmt.Sprint(rep.Meta.TrainTokens), "data-quality": fmt.Sprint(rep.Quality.Gate),
@@ -27,7 +31,10 @@ func PrepareWithResults(ctx context.Context, r Recording, o PrepareOptions, resu
 // unless that is empty. They are about the best checkpoint.
 func TrainWithResults(ctx context.Context, r Recording, o TrainOptions, resultsDir string) (TrainReport, error) {
 	return handOver(resultsDir, trainResults,
-		func() (TrainReport, error) { return RecordedTrain(ctx, r, o) },
+		func() (TrainReport, error) {
+			rep, err := RecordedTrain(ctx, r, o)
+			return rep, r.orDisown(o.RunDir, err)
+		},
 		func(rep TrainReport) map[string]string {
 			return map[string]string{
 				"train-iter": fmt.Sprint(rep.BestStep), "val-loss": fmt.Sprintf("%.4f", rep.BestLoss),
@@ -52,4 +59,14 @@ func handOver[T any](dir string, declared []string, run func() (T, error), value
 		err = writeErr
 	}
 	return rep, err
+}
+
+// orDisown gives the run directory back when the stage failed or was stopped: a
+// cancelled pipeline runs nothing that could, and whoever goes on in the directory,
+// a retry above all, takes it again.
+func (r Recording) orDisown(dir string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.Join(err, Disown(dir, r.Owner))
 }

@@ -23,9 +23,13 @@ import (
 // Recording is what all lineage records of a process share.
 type Recording struct {
 	RunID string // "" takes that of the run directory
-	Now   func() time.Time
-	Code  lineage.Code
-	Host  lineage.Host
+	// Owner has the run directory until Report or a failed training gives it back,
+	// so that no other one works in it between two stages; "" for nobody.
+	Owner    string
+	TakeOver bool // prepare takes it from whoever has it
+	Now      func() time.Time
+	Code     lineage.Code
+	Host     lineage.Host
 	// Origins are the places that input files were downloaded from, by local
 	// path; others are where they lie.
 	Origins map[string]string
@@ -43,6 +47,9 @@ func (r Recording) begin(dir, stage string) (*lineage.Recorder, string, error) {
 	}
 	id, err := ClaimRun(dir, r.RunID)
 	if err != nil {
+		return nil, "", err
+	}
+	if err := own(dir, r.Owner, r.TakeOver && stage == prepareStage, r.Now()); err != nil {
 		return nil, "", err
 	}
 	return lineage.Begin(lineage.Options{Run: dir, RunID: id, Stage: stage, Now: r.Now, Code: r.Code, Host: r.Host}), id, nil

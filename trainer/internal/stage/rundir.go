@@ -97,3 +97,6 @@ func readRun(path string) (string, error) {
 	}
 	return r.ID, nil
 }
+
+// LogsDir holds what the stages of a run printed, where that is kept.
+const LogsDir = "logs"
