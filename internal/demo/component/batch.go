@@ -21,7 +21,7 @@ func batches(programs []Program, dir string) [][]Program {
 			continue
 		}
 		fits := func(batch []Program) bool {
-			return len(batch) < batchSize && !slices.ContainsFunc(batch, func(other Program) bool {
+			return len(batch) < batchSize && !program.Alone && !batch[0].Alone && !slices.ContainsFunc(batch, func(other Program) bool {
 				return other.base() == program.base()
 			})
 		}

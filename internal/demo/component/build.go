@@ -24,8 +24,10 @@ type Builder struct {
 	Go string
 	// GoVersion is what `go env GOVERSION` prints.
 	GoVersion string
-	// Progress, if set, is called when one more package was compiled.
-	Progress func()
+	// Total, if set, is told how many packages a build has before it begins.
+	Total func(packages int)
+	// Progress, if set, is called with each package that was compiled.
+	Progress func(importPath string)
 }
 
 // Built is a module's binaries.
@@ -52,7 +54,11 @@ func (b Builder) Build(ctx context.Context, module Module) (Built, error) {
 	if err != nil {
 		return Built{}, err
 	}
-	for _, batch := range batches(module.Programs, built.Dir) {
+	todo := batches(module.Programs, built.Dir)
+	if len(todo) > 0 && b.Total != nil {
+		b.Total(b.count(ctx, module, todo))
+	}
+	for _, batch := range todo {
 		built.Cached = false
 		if err := b.build(ctx, module, batch, flags, built.Dir); err != nil {
 			return Built{}, err
@@ -83,6 +89,28 @@ func (b Builder) flags(module Module) ([]string, error) {
 		flags = append(flags, "-tags="+strings.Join(module.Tags, ","))
 	}
 	return flags, nil
+}
+
+// count returns how many packages the programs have, 0 if that cannot be told.
+func (b Builder) count(ctx context.Context, module Module, todo [][]Program) int {
+	packages := map[string]bool{}
+	for _, batch := range todo {
+		args := []string{"list", "-deps"}
+		for _, program := range batch {
+			args = append(args, program.Package)
+		}
+		cmd := exec.CommandContext(ctx, b.Go, args...)
+		cmd.Dir = filepath.Join(b.Root, module.Name)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
+		out, err := cmd.Output()
+		if err != nil {
+			return 0 // the build will say why
+		}
+		for path := range strings.FieldsSeq(string(out)) {
+			packages[path] = true
+		}
+	}
+	return len(packages)
 }
 
 // build makes one batch of programs in dir.
@@ -142,7 +170,7 @@ func (b Builder) follow(stderr io.Reader) string {
 		line := scanner.Text()
 		if isImportPath(line) {
 			if b.Progress != nil {
-				b.Progress()
+				b.Progress(line)
 			}
 			continue
 		}

@@ -53,18 +53,21 @@ func TestVersionsAreThoseOfReplacementsWhereThereAreAny(t *testing.T) {
 
 func TestBatchesHaveNoTwoBinariesOfOneName(t *testing.T) {
 	dir := t.TempDir()
-	programs := []Program{{"a/controller", "one"}, {"b/controller", "two"}, {"c/server/v3", "three"}, {"d/server", "four"}, {"e", "five"}}
+	programs := []Program{
+		{Package: "a/controller", Name: "one"}, {Package: "b/controller", Name: "two"}, {Package: "c/server/v3", Name: "three"},
+		{Package: "d/server", Name: "four"}, {Package: "e", Name: "five"}, {Package: "f", Name: "six", Alone: true}, {Package: "g", Name: "seven"},
+	}
 	if err := os.WriteFile(filepath.Join(dir, "five"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	got := batches(programs, dir)
-	want := [][]Program{{programs[0], programs[2]}, {programs[1], programs[3]}}
+	want := [][]Program{{programs[0], programs[2], programs[6]}, {programs[1], programs[3]}, {programs[5]}}
 	if !slices.EqualFunc(got, want, slices.Equal[[]Program]) {
 		t.Errorf("batches %v, want %v", got, want)
 	}
 	var many []Program
 	for _, letter := range strings.Split("abcdefgh", "") {
-		many = append(many, Program{letter, letter})
+		many = append(many, Program{Package: letter, Name: letter})
 	}
 	for _, batch := range batches(many, dir) {
 		if len(batch) > batchSize {
@@ -93,7 +96,7 @@ func module(t *testing.T) (Builder, Module) {
 		}
 	}
 	return Builder{Root: root, Cache: t.TempDir(), Go: "go", GoVersion: "go1.x"},
-		Module{Name: "small", Programs: []Program{{"./cmd/hello", "greeting"}, {"./cmd/bye", "bye"}}}
+		Module{Name: "small", Programs: []Program{{Package: "./cmd/hello", Name: "greeting"}, {Package: "./cmd/bye", Name: "bye"}}}
 }
 
 func TestASecondBuildCompilesNothingUntilAPinChanges(t *testing.T) {
@@ -145,7 +148,7 @@ func TestAnInterruptedBuildSaysSoAndLeavesNothing(t *testing.T) {
 	builder, small := module(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	interrupt := errors.New("interrupted")
-	builder.Progress = func() { cancel(interrupt) } // in the middle of the build
+	builder.Progress = func(string) { cancel(interrupt) } // in the middle of the build
 	// Another cache, so that there is something to compile.
 	t.Setenv("GOCACHE", t.TempDir())
 	if _, err := builder.Build(ctx, small); !errors.Is(err, interrupt) {

@@ -32,6 +32,9 @@ type Program struct {
 	// Name is the file name that its binary gets: unique in its module, which
 	// the base names of packages (controller, webhook) are not.
 	Name string
+	// Alone keeps it out of a go build with others: import paths of theirs and its
+	// own differ in case alone, which go refuses.
+	Alone bool
 }
 
 // Stamp is a variable that the linker sets to the version of a module, as that
@@ -43,10 +46,11 @@ type Stamp struct {
 
 // Key names the build of the module under root by everything that its binaries
 // depend on: pins, our own sources beside them, flags, toolchain and platform.
+// Which of its programs are built is no part of it.
 func (m Module) Key(root, goVersion string) (string, error) {
 	hash := sha256.New()
-	fmt.Fprintf(hash, "%s %s/%s\ntags %q\nstamps %q\nprograms %q\n",
-		goVersion, runtime.GOOS, runtime.GOARCH, m.Tags, m.Stamps, m.Programs)
+	fmt.Fprintf(hash, "%s %s/%s\ntags %q\nstamps %q\n",
+		goVersion, runtime.GOOS, runtime.GOARCH, m.Tags, m.Stamps)
 	for _, folder := range []string{m.Name, replacements} {
 		if err := hashFiles(hash, filepath.Join(root, folder)); err != nil {
 			return "", err

@@ -454,6 +454,10 @@ require (
 
 replace (
 	github.com/osscontainertools/kaniko => ../kaniko-stub
+	// Tekton's knative.dev/pkg panics at its start unless the SDK names the same
+	// schema of OpenTelemetry as it does itself, 1.41.0: it moves with Tekton.
+	go.opentelemetry.io/otel/sdk => go.opentelemetry.io/otel/sdk v1.44.0
+	go.opentelemetry.io/otel/sdk/metric => go.opentelemetry.io/otel/sdk/metric v1.44.0
 	k8s.io/api => k8s.io/api v0.36.3
 	k8s.io/apiextensions-apiserver => k8s.io/apiextensions-apiserver v0.36.3
 	k8s.io/apimachinery => k8s.io/apimachinery v0.36.3

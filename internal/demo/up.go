@@ -1,0 +1,62 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/trainyard/trainyard/internal/demo/progress"
+)
+
+// step is one step of bringing a demo up.
+type step struct {
+	name string
+	run  func(context.Context, *progress.Step) error
+}
+
+// clusterSteps bring up a cluster with everything but a run of the pipeline.
+func (d *Demo) clusterSteps() []step {
+	return []step{
+		{"prerequisites", d.Prerequisites},
+		{"images", d.Images},
+		{"cluster", d.Cluster},
+		{"registry", d.Registry},
+		{"tekton", d.Tekton},
+	}
+}
+
+// UpCluster brings up the cluster, or what is missing of it.
+func (d *Demo) UpCluster(ctx context.Context) error { return d.do(ctx, d.clusterSteps()) }
+
+func (d *Demo) do(ctx context.Context, steps []step) error {
+	if err := os.MkdirAll(d.state(), 0o755); err != nil {
+		return err
+	}
+	unlock, err := lock(d.state() + ".lock")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	for _, step := range steps {
+		if err := d.Log.Do(ctx, step.name, step.run); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Images chooses where images come from, and prepares them.
+func (d *Demo) Images(ctx context.Context, step *progress.Step) error {
+	d.images = &sourceImages{demo: d}
+	return d.images.prepare(ctx, step)
+}
+
+// RunDown removes everything of ours but the cache.
+func (d *Demo) RunDown(ctx context.Context) error {
+	return d.Log.Do(ctx, "down", func(ctx context.Context, step *progress.Step) error {
+		if err := d.Down(ctx, step); err != nil {
+			return fmt.Errorf("%w: run make down again", err)
+		}
+		return nil
+	})
+}
