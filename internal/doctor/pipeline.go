@@ -1,0 +1,151 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	pipelinev1 "github.com/tektoncd/pipeline/pkg/apis/pipeline/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// pipeline examines a pipeline by name: its tasks, what they refer to, and whether
+// each would fit on a node now.
+func (e *exam) pipeline(ctx context.Context, name string) error {
+	if name == "" {
+		return nil
+	}
+	p, err := e.Tekton.TektonV1().Pipelines(e.o.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		e.problem("pipeline", "kubectl apply its file from pipelines/ in this namespace, or name another with --pipeline", "pipeline %s does not exist in namespace %s", name, e.o.Namespace)
+		return nil
+	}
+	if err != nil {
+		return e.cannotSee("pipeline", "pipelines", err)
+	}
+	e.params = e.params.withDefaults(p.Spec.Params)
+	var open []string
+	for _, s := range p.Spec.Params {
+		if s.Default == nil {
+			open = append(open, s.Name)
+		}
+	}
+	if len(open) > 0 {
+		e.ok("pipeline", "pipeline %s exists; a run has to give the parameters %s", name, and(open))
+	} else {
+		e.ok("pipeline", "pipeline %s exists; every parameter has a default", name)
+	}
+	return e.pipelineTasks(ctx, &p.Spec)
+}
+
+// pipelineTasks examines all tasks of a pipeline with the parameters that are known.
+func (e *exam) pipelineTasks(ctx context.Context, spec *pipelinev1.PipelineSpec) error {
+	sound := 0
+	for _, t := range append(append([]pipelinev1.PipelineTask{}, spec.Tasks...), spec.Finally...) {
+		task, err := e.taskSpec(ctx, t)
+		if err != nil {
+			return err
+		}
+		if task == nil {
+			continue
+		}
+		sound++
+		// What the pipeline gives but only a run can tell must not fall back to
+		// the task's default.
+		given := e.params.inner(t.Params)
+		known := params{}.withDefaults(task.Params).without(t.Params)
+		for k, v := range given {
+			known[k] = v
+		}
+		if err := e.resolve(ctx, t.Name, task, known); err != nil {
+			return err
+		}
+		if err := e.fits(ctx, t.Name, task); err != nil {
+			return err
+		}
+	}
+	if sound > 0 {
+		e.ok("pipeline", "%s found", count(sound, "task"))
+	}
+	return nil
+}
+
+// taskSpec finds the specification of a task of a pipeline; nil when it is not
+// there or not in the cluster.
+func (e *exam) taskSpec(ctx context.Context, t pipelinev1.PipelineTask) (*pipelinev1.TaskSpec, error) {
+	if t.TaskSpec != nil {
+		return &t.TaskSpec.TaskSpec, nil
+	}
+	ref := t.TaskRef
+	if ref == nil || ref.APIVersion != "" && !strings.HasPrefix(ref.APIVersion, "tekton.dev/") {
+		return nil, nil // a custom task: another controller's
+	}
+	if ref.Resolver != "" {
+		e.remoteTask(t)
+		return nil, nil
+	}
+	task, err := e.Tekton.TektonV1().Tasks(e.o.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		e.problem("pipeline", "kubectl apply -f tasks/"+ref.Name+".yaml in this namespace", "task %s of the pipeline refers to Task %s, which does not exist in namespace %s", t.Name, ref.Name, e.o.Namespace)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, e.cannotSee("pipeline", "tasks", err)
+	}
+	return &task.Spec, nil
+}
+
+// remoteTask notes where a task comes from that the cluster does not hold.
+func (e *exam) remoteTask(t pipelinev1.PipelineTask) {
+	if t.TaskRef.Resolver != "bundles" {
+		e.ok("pipeline", "task %s comes through the resolver %s, and is not looked into", t.Name, t.TaskRef.Resolver)
+		return
+	}
+	for _, p := range t.TaskRef.Params {
+		if p.Name != "bundle" {
+			continue
+		}
+		bundle, known := e.params.fill(p.Value.StringVal)
+		switch {
+		case !known:
+			e.ok("pipeline", "task %s comes from a bundle that only the run names", t.Name)
+		case !strings.Contains(bundle, "@sha256:"):
+			e.bundle(bundle)
+			e.warn("pipeline", "refer to the bundle by digest (yard bundle list prints it)", "the bundle %s is referred to by tag: it may change between two runs, and Tekton fetches it for every one", bundle)
+		default:
+			e.bundle(bundle)
+		}
+	}
+}
+
+func (e *exam) bundle(ref string) {
+	for _, b := range e.bundles {
+		if b == ref {
+			return
+		}
+	}
+	e.bundles = append(e.bundles, ref)
+}
+
+// fits examines whether the pod that Tekton would make of a task finds a node now.
+// Tasks that ask for nothing always do, as far as anybody can say.
+func (e *exam) fits(ctx context.Context, name string, task *pipelinev1.TaskSpec) error {
+	p := podOf(e.o.Namespace, name, task)
+	if t := e.podTemplate; t != nil {
+		p.Spec.NodeSelector, p.Spec.Tolerations, p.Spec.Affinity = t.NodeSelector, t.Tolerations, t.Affinity
+	}
+	c, v, err := e.explain(ctx, p)
+	if err != nil || len(c.Nodes) == 0 {
+		return err
+	}
+	if len(v.Requests) == 0 {
+		return nil
+	}
+	if node, ok := v.Fits(); ok {
+		e.ok("capacity", "task %s asks for %s: node %s has that free", name, amounts(v.Requests), node)
+		return nil
+	}
+	e.report.add(e.shortage(fmt.Sprintf("task %s would wait for a node: it asks for %s", name, amounts(v.Requests)), v))
+	return nil
+}
