@@ -36,6 +36,7 @@ func verbs() []func(*app) *cobra.Command {
 	return []func(*app) *cobra.Command{
 		newVersion,
 		newFetch,
+		newBuilder,
 	}
 }
 

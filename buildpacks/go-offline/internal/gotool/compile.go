@@ -36,7 +36,7 @@ type Compilation struct {
 // without a vendor folder; those of a workspace are downloaded as needed.
 func (t Toolchain) Compile(ctx context.Context, c Compilation, log io.Writer) ([]string, error) {
 	c.Env = append(c.Env[:len(c.Env):len(c.Env)],
-		"GOTOOLCHAIN=local", "GOENV=off",
+		"GOTOOLCHAIN=local", "GOENV=off", "GOFLAGS="+strings.TrimSpace(last(c.Env, "GOFLAGS")+" -modcacherw"),
 		"GOCACHE="+c.Cache, "GOMODCACHE="+c.ModCache)
 	run := func(args ...string) error {
 		fmt.Fprintf(log, "  go %s\n", quoteAll(args))
@@ -84,7 +84,41 @@ func (t Toolchain) Compile(ctx context.Context, c Compilation, log io.Writer) ([
 		}
 		paths = append(paths, p)
 	}
-	return paths, os.Chmod(c.Output, 0o755)
+	if err := os.Chmod(c.Output, 0o755); err != nil {
+		return nil, err
+	}
+	return paths, trimModules(c.ModCache)
+}
+
+// trimModules keeps the archives of modules and removes what was unpacked from
+// them: unpacking again is quick, and the cache half as large.
+func trimModules(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Name() == "cache" {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// last returns the value of the last setting of a variable.
+func last(env []string, name string) (value string) {
+	for _, e := range env {
+		if v, ok := strings.CutPrefix(e, name+"="); ok {
+			value = v
+		}
+	}
+	return value
 }
 
 // programs returns the file names of the targets' programs.

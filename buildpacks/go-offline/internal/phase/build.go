@@ -8,7 +8,7 @@ import (
 
 	"github.com/trainyard/trainyard/buildpacks/go-offline/internal/gotool"
 	"github.com/trainyard/trainyard/buildpacks/go-offline/internal/prune"
-	"github.com/trainyard/trainyard/buildpacks/go-offline/internal/sbom"
+	"github.com/trainyard/trainyard/internal/gosbom"
 )
 
 // Layers of the buildpack. The names of the first two are go-build's, that of the
@@ -64,7 +64,7 @@ func build(ctx context.Context, c Context) error {
 		}
 	}
 
-	bom, err := sbom.Encode(sbom.Tool{Name: self.ID, Version: self.Version}, programs)
+	bom, err := gosbom.Encode(gosbom.Tool{Name: self.ID, Version: self.Version}, programs)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	gooffline "github.com/trainyard/trainyard/buildpacks/go-offline"
-	"github.com/trainyard/trainyard/buildpacks/go-offline/internal/sbom"
+	"github.com/trainyard/trainyard/internal/gosbom"
 )
 
 const program = "package main\n\nimport \"os\"\n\nfunc main() { os.Stdout.WriteString(version) }\n\nvar version string\n"
@@ -197,7 +197,7 @@ func TestDescriptor(t *testing.T) {
 	if d.API != "0.10" || !api.Buildpack.IsSupported(api.MustParse(d.API)) {
 		t.Errorf("the lifecycle does not know API %s", d.API)
 	}
-	if d.Buildpack.ID != "trainyard/go-offline" || d.Buildpack.Version == "" || !cmp.Equal(d.Buildpack.Formats, []string{sbom.MediaType}) {
+	if d.Buildpack.ID != "trainyard/go-offline" || d.Buildpack.Version == "" || !cmp.Equal(d.Buildpack.Formats, []string{gosbom.MediaType}) {
 		t.Errorf("descriptor %+v", d.Buildpack)
 	}
 }

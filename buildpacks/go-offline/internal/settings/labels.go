@@ -12,13 +12,14 @@ import (
 type Label struct{ Key, Value string }
 
 // ociLabels are the labels that have a variable of their own.
-var ociLabels = [...]string{"authors", "created", "description", "documentation", "licenses", "ref.name",
-	"revision", "source", "title", "url", "vendor", "version"}
+func ociLabels() []string {
+	return []string{"authors", "created", "description", "documentation", "licenses", "ref.name", "revision", "source", "title", "url", "vendor", "version"}
+}
 
 // labels reads the labels in the order of their keys.
 func labels(e Env) ([]Label, error) {
 	all := map[string]string{}
-	for _, l := range ociLabels {
+	for _, l := range ociLabels() {
 		name := "BP_OCI_" + strings.ToUpper(strings.ReplaceAll(l, ".", "_"))
 		if v, ok := e.Lookup(name); ok {
 			all["org.opencontainers.image."+l] = v

@@ -1,4 +1,4 @@
-package sbom
+package gosbom
 
 import (
 	"bytes"
