@@ -35,6 +35,8 @@ type app struct {
 func verbs() []func(*app) *cobra.Command {
 	return []func(*app) *cobra.Command{
 		newVersion,
+		newDoctor,
+		newTimes,
 		newFetch,
 		newBuilder,
 	}
