@@ -38,6 +38,8 @@ func verbs() []func(*app) *cobra.Command {
 		newDoctor,
 		newTimes,
 		newFetch,
+		newRender,
+		newBundle,
 		newBuilder,
 	}
 }
