@@ -67,7 +67,7 @@ func verb(use, short string, run func(*demo.Demo, context.Context) error) *cobra
 		Use: use, Short: short, Args: cobra.NoArgs,
 		Example: "  go run ./cmd/demo " + use,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			settings, err := demo.Environment(os.Getenv)
+			settings, err := demo.SettingsFrom(os.Getenv)
 			if err != nil {
 				return err
 			}

@@ -37,8 +37,6 @@ type Demo struct {
 
 // images is a source of images.
 type images interface {
-	// name of the source, as the setting has it.
-	name() string
 	// prepare finds or makes what is needed before there is a cluster: programs
 	// for this machine, the node image, the registry's image.
 	prepare(ctx context.Context, step *progress.Step) error
@@ -50,6 +48,9 @@ type images interface {
 	engineImage(ctx context.Context, name string) (string, error)
 	// ownNetwork says that the node image has no CNI of its own.
 	ownNetwork() bool
+	// hosts are files of nodes, by their paths, that say how registries are
+	// reached.
+	hosts() (map[string][]byte, error)
 	// cluster finds or pushes the images that pods use.
 	cluster(ctx context.Context, step *progress.Step) (clusterImages, error)
 }

@@ -35,9 +35,10 @@ type sourceImages struct {
 	nodeImage    string
 }
 
-func (s *sourceImages) name() string     { return "source" }
 func (s *sourceImages) node() string     { return s.nodeImage }
 func (s *sourceImages) ownNetwork() bool { return true }
+
+func (s *sourceImages) hosts() (map[string][]byte, error) { return nil, nil }
 
 func (s *sourceImages) program(name string) (string, error) {
 	if path := s.programs[name]; path != "" {

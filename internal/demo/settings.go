@@ -35,8 +35,8 @@ type Settings struct {
 	Go string
 }
 
-// Environment reads the settings from environment variables.
-func Environment(getenv func(string) string) (Settings, error) {
+// SettingsFrom reads the settings from environment variables.
+func SettingsFrom(getenv func(string) string) (Settings, error) {
 	or := func(name, other string) string {
 		if value := getenv(name); value != "" {
 			return value

@@ -1,15 +1,18 @@
 package demo
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/trainyard/trainyard/internal/demo/certsd"
 	"github.com/trainyard/trainyard/internal/demo/cluster"
 	"github.com/trainyard/trainyard/internal/demo/docker"
 	"github.com/trainyard/trainyard/internal/demo/fromsource"
@@ -145,12 +148,27 @@ func (d *Demo) Registry(ctx context.Context, step *progress.Step) error {
 	if err != nil {
 		return err
 	}
-	hosts := fmt.Sprintf("server = \"http://%[1]s\"\n\n[host.\"http://%[1]s\"]\n  capabilities = [\"pull\", \"resolve\"]\n", d.RegistryHost())
+	if err := d.gitServer(ctx); err != nil {
+		return err
+	}
+	hosts, err := d.images.hosts()
+	if err != nil {
+		return err
+	}
+	files := maps.Clone(hosts)
+	if files == nil {
+		files = map[string][]byte{}
+	}
+	if files[certsd.Path(d.RegistryHost())], err = certsd.Hosts("http://" + d.RegistryHost()); err != nil {
+		return err
+	}
 	for _, node := range nodes {
-		_, err := d.docker.Pipe(ctx, strings.NewReader(hosts), "exec", "--interactive", node, "sh", "-euc",
-			`mkdir -p "$1" && cat >"$1/hosts.toml"`, "sh", "/etc/containerd/certs.d/"+d.RegistryHost())
-		if err != nil {
-			return err
+		for path, contents := range files {
+			_, err := d.docker.Pipe(ctx, bytes.NewReader(contents), "exec", "--interactive", node, "sh", "-euc",
+				`mkdir -p "$(dirname "$1")" && cat >"$1"`, "sh", path)
+			if err != nil {
+				return err
+			}
 		}
 	}
 	step.Doing("waiting for the registry")
@@ -266,9 +284,8 @@ func (d *Demo) Tekton(ctx context.Context, step *progress.Step) error {
 		case tekton.Workloads:
 			for _, namespace := range []string{"tekton-pipelines", "tekton-pipelines-resolvers"} {
 				step.Doing("waiting for its pods in %s", namespace)
-				_, err := kubectl.Run(ctx, "--namespace", namespace, "wait", "--for=condition=Available", "deployment", "--all", "--timeout=300s")
-				if err != nil {
-					return fmt.Errorf("%w (kubectl --kubeconfig %s --namespace %s get pods shows which)", err, d.kubeconfig(), namespace)
+				if err := kubectl.WaitForDeployments(ctx, namespace, 5*time.Minute); err != nil {
+					return err
 				}
 			}
 			continue

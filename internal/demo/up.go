@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/trainyard/trainyard/internal/demo/imagelock"
 	"github.com/trainyard/trainyard/internal/demo/progress"
 )
 
@@ -21,12 +22,18 @@ func (d *Demo) clusterSteps() []step {
 		{"images", d.Images},
 		{"cluster", d.Cluster},
 		{"registry", d.Registry},
+		{"s3", d.Storage},
 		{"tekton", d.Tekton},
 	}
 }
 
 // UpCluster brings up the cluster, or what is missing of it.
-func (d *Demo) UpCluster(ctx context.Context) error { return d.do(ctx, d.clusterSteps()) }
+func (d *Demo) UpCluster(ctx context.Context) error {
+	if err := d.do(ctx, d.clusterSteps()); err != nil {
+		return err
+	}
+	return d.writeEnvironment()
+}
 
 func (d *Demo) do(ctx context.Context, steps []step) error {
 	if err := os.MkdirAll(d.state(), 0o755); err != nil {
@@ -47,7 +54,23 @@ func (d *Demo) do(ctx context.Context, steps []step) error {
 
 // Images chooses where images come from, and prepares them.
 func (d *Demo) Images(ctx context.Context, step *progress.Step) error {
-	d.images = &sourceImages{demo: d}
+	mirror, err := imagelock.ParseMirror(d.Mirror)
+	if err != nil {
+		return err
+	}
+	from := d.Settings.Images
+	if from == "" {
+		from = "source"
+		if reachable(ctx, mirror) {
+			from = "registry"
+		}
+		fmt.Fprintf(d.Out, "  images come from: %s (IMAGES=registry|source chooses)\n", from)
+	}
+	if from == "registry" {
+		d.images = &registryImages{demo: d, mirror: mirror}
+	} else {
+		d.images = &sourceImages{demo: d}
+	}
 	return d.images.prepare(ctx, step)
 }
 

@@ -20,6 +20,10 @@ const (
 	Shell    = "shell"
 )
 
+// GitImportPath is the program of Tekton's image that has git in it: the demo's
+// git server is made of the same image, published or not.
+const GitImportPath = "github.com/tektoncd/pipeline/cmd/resolvers"
+
 // Maker makes images.
 type Maker struct {
 	Platform v1.Platform
@@ -70,11 +74,7 @@ func (m Maker) Make(name string) (v1.Image, error) {
 		}
 		return ociimage.New(m.Platform, ociimage.Config{Entrypoint: []string{"/bin/sh"}}, layer)
 	case Git:
-		tools, err := ociimage.Tar(m.ToolsRootfs)
-		if err != nil {
-			return nil, err
-		}
-		return ociimage.New(m.Platform, ociimage.Config{Entrypoint: []string{"/usr/bin/git"}}, tools)
+		return m.Tekton(GitImportPath)
 	}
 	return nil, fmt.Errorf("no image is called %s", name)
 }
