@@ -10,10 +10,10 @@ import (
 
 // Options say what to build, from what and with what.
 type Options struct {
-	// Workspace holds the checkout; Folder is what is built of it, its app root;
-	// Descriptor is the project descriptor. Both are relative to the workspace and
-	// stay in it.
-	Workspace, Folder, Descriptor string
+	// Workspace is a volume, Path the checkout on it. Folder is what is built of the
+	// checkout, its app root, and Descriptor the project descriptor; both are relative
+	// to the checkout and stay in it, as the checkout stays in the workspace.
+	Workspace, Path, Folder, Descriptor string
 	// Image is the name that the result gets, with a tag.
 	Image string
 	// Builder is the builder by digest. RunImage replaces the builder's own run image.

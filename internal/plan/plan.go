@@ -42,7 +42,12 @@ func Make(ctx context.Context, c *registryclient.Client, o Options) (*File, erro
 }
 
 func plan(ctx context.Context, c *registryclient.Client, o Options) (*File, error) {
-	p, err := readProject(o)
+	checkout, err := source.Open(o.Workspace, o.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = checkout.Close() }()
+	p, err := readProject(checkout, o.Descriptor)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +80,7 @@ func plan(ctx context.Context, c *registryclient.Client, o Options) (*File, erro
 	if err != nil {
 		return nil, err
 	}
-	vars, err := f.takeSource(ctx, o, p, b)
+	vars, err := f.takeSource(ctx, checkout, o, p, b)
 	if err != nil {
 		return nil, err
 	}
@@ -139,23 +144,18 @@ func prepare(out string) (clean func(), err error) {
 	}, nil
 }
 
-// readProject reads the descriptor, which must lie in the workspace.
-func readProject(o Options) (*project.Project, error) {
-	root, err := source.Open(o.Workspace, ".")
+// readProject reads the descriptor, which must lie in the checkout.
+func readProject(checkout *os.Root, descriptor string) (*project.Project, error) {
+	in, err := checkout.Open(descriptor)
 	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = root.Close() }()
-	in, err := root.Open(o.Descriptor)
-	if err != nil {
-		return nil, exitcode.Errorf(exitcode.BadInput, "project descriptor %s in %s: %w", o.Descriptor, o.Workspace, err)
+		return nil, exitcode.Errorf(exitcode.BadInput, "project descriptor in %s: %w", checkout.Name(), err)
 	}
 	defer func() { _ = in.Close() }()
 	content, err := io.ReadAll(io.LimitReader(in, maxDescriptor+1))
 	if err != nil {
-		return nil, exitcode.Errorf(exitcode.BadInput, "project descriptor %s: %w", o.Descriptor, err)
+		return nil, exitcode.Errorf(exitcode.BadInput, "project descriptor %s: %w", descriptor, err)
 	}
-	return project.Parse(content, o.Descriptor)
+	return project.Parse(content, descriptor)
 }
 
 // imageTag reads the name of the image: a tag that is written out, since "latest"
@@ -274,12 +274,12 @@ func resolveRun(ctx context.Context, c *registryclient.Client, ref name.Referenc
 
 // takeSource copies the source and checks it against the builder. It returns the
 // environment of the buildpacks.
-func (f *File) takeSource(ctx context.Context, o Options, p *project.Project, b *builderimage.Builder) ([]project.Variable, error) {
+func (f *File) takeSource(ctx context.Context, checkout *os.Root, o Options, p *project.Project, b *builderimage.Builder) ([]project.Variable, error) {
 	filter, err := source.NewFilter(p.Include, p.Exclude)
 	if err != nil {
 		return nil, exitcode.Errorf(exitcode.BadInput, "%s: %w", o.Descriptor, err)
 	}
-	root, err := source.Open(o.Workspace, o.Folder)
+	root, err := source.Sub(checkout, o.Folder)
 	if err != nil {
 		return nil, err
 	}

@@ -196,12 +196,14 @@ func TestKey(t *testing.T) {
 		return y.must(t)
 	}
 	for name, change := range map[string]func(*yard){
-		"nothing":                   func(*yard) {},
-		"a file that is not built":  func(y *yard) { y.files["trainer/notes.txt"] = "other"; y.files["README.md"] = "other" },
-		"the commit":                func(y *yard) { y.options.Revision = "def" },
-		"the tag":                   func(y *yard) { y.options.Image = y.Host + "/team/trainer:v2" },
-		"another repository":        func(y *yard) { y.options.Image = y.Host + "/other/trainer:v1" },
-		"the way to modules":        func(y *yard) { y.options.Env = []string{"GOPROXY=http://other", "GONOSUMDB=*", "https_proxy=x", "SSL_CERT_FILE=/x"} },
+		"nothing":                  func(*yard) {},
+		"a file that is not built": func(y *yard) { y.files["trainer/notes.txt"] = "other"; y.files["README.md"] = "other" },
+		"the commit":               func(y *yard) { y.options.Revision = "def" },
+		"the tag":                  func(y *yard) { y.options.Image = y.Host + "/team/trainer:v2" },
+		"another repository":       func(y *yard) { y.options.Image = y.Host + "/other/trainer:v1" },
+		"the way to modules": func(y *yard) {
+			y.options.Env = []string{"GOPROXY=http://other", "GONOSUMDB=*", "https_proxy=x", "SSL_CERT_FILE=/x"}
+		},
 		"the cache":                 func(y *yard) { y.options.CacheImage = y.Host + "/team/cache:1" },
 		"one step for all":          func(y *yard) { y.options.Creator = true },
 		"the same variable again":   func(y *yard) { y.options.Env = []string{"BP_GO_TARGETS=./cmd/trainer"} },

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -15,47 +16,19 @@ import (
 // Tekton hands to Kubernetes.
 const Budget = 1024
 
-// Files maps the names of results to their files.
-type Files map[string]string
-
-// ParseFiles reads pairs such as IMAGE_URL=/tekton/results/IMAGE_URL.
-func ParseFiles(pairs []string) (Files, error) {
-	f := Files{}
-	for _, p := range pairs {
-		name, path, ok := strings.Cut(p, "=")
-		if !ok || name == "" || path == "" {
-			return nil, exitcode.Errorf(exitcode.Usage, "result %q: want NAME=FILE", p)
-		}
-		if _, twice := f[name]; twice {
-			return nil, exitcode.Errorf(exitcode.Usage, "result %s is given two files", name)
-		}
-		f[name] = path
-	}
-	return f, nil
-}
-
-// Write writes every value to its file. The names of both must be the same, so that
-// no declared result stays without a value and no value is lost.
-func (f Files) Write(values map[string]string) error {
-	for _, name := range slices.Sorted(maps.Keys(f)) {
-		if _, ok := values[name]; !ok {
-			return exitcode.Errorf(exitcode.Usage, "result %s is not one of %v", name, slices.Sorted(maps.Keys(values)))
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		if f[name] == "" {
-			return exitcode.Errorf(exitcode.Usage, "result %s has no file: give it one", name)
-		}
-	}
+// Write writes every value to a file of its name in dir, where Tekton looks for
+// results.
+func Write(dir string, values map[string]string) error {
 	if err := Check(values); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
+		path := filepath.Join(dir, name)
 		// Whatever is there, a link of an earlier step too, is none of ours.
-		if err := os.RemoveAll(f[name]); err != nil {
+		if err := os.RemoveAll(path); err != nil {
 			return exitcode.Errorf(exitcode.IO, "result %s: %w", name, err)
 		}
-		if err := os.WriteFile(f[name], []byte(values[name]), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(values[name]), 0o644); err != nil {
 			return exitcode.Errorf(exitcode.IO, "result %s: %w", name, err)
 		}
 	}

@@ -23,20 +23,25 @@ type Tree struct {
 	Bytes  int64  `json:"bytes"`
 }
 
-// Open opens a folder of a workspace as a source. A folder that is not there, or
-// that lies outside of the workspace, through a link too, is bad input.
+// Open opens a folder of a workspace. A folder that is not there, or that lies
+// outside of the workspace, through a link too, is bad input.
 func Open(workspace, folder string) (*os.Root, error) {
 	root, err := os.OpenRoot(workspace)
 	if err != nil {
 		return nil, exitcode.Errorf(exitcode.BadInput, "source %s: %w", workspace, reason(err))
 	}
-	if folder == "" || folder == "." {
-		return root, nil
-	}
 	defer func() { _ = root.Close() }()
+	return Sub(root, folder)
+}
+
+// Sub opens a folder within a root, with the rules of Open.
+func Sub(root *os.Root, folder string) (*os.Root, error) {
+	if folder == "" {
+		folder = "."
+	}
 	sub, err := root.OpenRoot(folder)
 	if err != nil {
-		return nil, exitcode.Errorf(exitcode.BadInput, "source folder %s in %s: %w", folder, workspace, reason(err))
+		return nil, exitcode.Errorf(exitcode.BadInput, "source folder %s in %s: %w", folder, root.Name(), reason(err))
 	}
 	return sub, nil
 }
