@@ -113,6 +113,9 @@ give equal bytes.`,
   trainer prepare --run-dir runs/qa --corpus facts.txt --format qa --memorize`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := stage.BeginPrepareResults(results); err != nil {
+				return err
+			}
 			if _, err := m.settle(a, cmd); err != nil {
 				return err
 			}
@@ -132,6 +135,9 @@ give equal bytes.`,
 			}
 			defer fetched.Close()
 			o.Inputs = fetched.Inputs
+			if o.Tokenizer, err = fetched.Tokenizer(cmd.Context(), target.Store, o.Tokenizer, runDir); err != nil {
+				return err
+			}
 			rec := a.recording(m)
 			rec.RunID, rec.Origins = runID, fetched.Origins
 			rep, err := stage.PrepareWithResults(cmd.Context(), rec, o, results)
@@ -148,7 +154,7 @@ give equal bytes.`,
 	f := cmd.Flags()
 	f.StringVar(&runDir, "run-dir", "", "run directory to write to")
 	f.StringVar(&runID, "run-id", "", "name of the run; empty is that of the run directory")
-	f.StringVar(&tokenizer, "tokenizer", "", "tokenizer.json or directory to use; empty learns one from the train split")
+	f.StringVar(&tokenizer, "tokenizer", "", "tokenizer.json or directory to use, or "+stage.StoreInput+"KEY of the store; empty learns one from the train split")
 	f.IntVar(&vocab, "vocab-size", vocab, "tokens of a tokenizer that is learnt")
 	return cmd
 }

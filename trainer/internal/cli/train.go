@@ -28,6 +28,8 @@ type trainFlags struct {
 	vocabSize                      int
 	progress                       string
 	results                        string
+	runID                          string
+	target                         targetFlags
 }
 
 // auto is the value of a number that follows another one.
@@ -50,13 +52,28 @@ as if nothing had happened. SIGTERM and SIGINT finish the step and save.`,
   # fine-tune a model of Hugging Face's layout
   trainer train --run-dir runs/b --from ./gpt2 --lr 5e-5 --max-iters 200
 
+  # fine-tune a model of the store, and keep checkpoints there, at most every 5 minutes
+  trainer train --run-dir runs/c --store s3://models --from store:base/gpt2 --store-checkpoints 5m
+
   # learn a question-answer file by heart, and ask
   trainer train --run-dir runs/qa --qa examples/qa/facts.txt
   trainer sample --run-dir runs/qa --prompt "How far is the sun?"`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := stage.BeginTrainResults(f.results); err != nil {
+				return err
+			}
 			source, err := f.settle(a, cmd)
 			if err != nil {
+				return err
+			}
+			target, err := f.open(cmd.Context(), &o)
+			if err != nil {
+				return err
+			}
+			recording := a.recording(f.machineFlags)
+			recording.RunID = f.runID
+			if o.From, recording.Origins, err = stage.FetchModel(cmd.Context(), target.Store, o.From, o.RunDir); err != nil {
 				return err
 			}
 			if err := f.resolve(cmd, &o); err != nil {
@@ -65,20 +82,40 @@ as if nothing had happened. SIGTERM and SIGINT finish the step and save.`,
 			if err := f.announce(a, source); err != nil {
 				return err
 			}
-			return f.run(cmd.Context(), a, o)
+			return f.run(cmd.Context(), a, recording, target, o)
 		},
 	}
 	f.add(cmd)
 	f.addModel(cmd, &o)
 	addLoop(cmd, &o, &f)
 	addResults(cmd, &f.results)
+	f.target.add(cmd)
+	fl := cmd.Flags()
+	fl.StringVar(&f.runID, "run-id", "", "name of the run; empty is that of the run directory. A directory of another run is refused")
+	fl.DurationVar(&o.Keep.Every, "store-checkpoints", 0, "copy checkpoints to the store, at most this often, and the last one; training goes on from there when the run directory has none; 0 does not")
 	return cmd
+}
+
+// open opens the store, where one is needed.
+func (f *trainFlags) open(ctx context.Context, o *stage.TrainOptions) (stage.Target, error) {
+	target, err := f.target.open(ctx)
+	if err != nil {
+		return target, err
+	}
+	switch {
+	case o.Keep.Every < 0:
+		return target, usageError("store-checkpoints is %s, want a duration such as 5m, or 0", o.Keep.Every)
+	case o.Keep.Every > 0 && target.Store == nil:
+		return target, usageError("store-checkpoints is %s, but there is no store to copy them to: set --store", o.Keep.Every)
+	}
+	o.Keep.Store = target.Store
+	return target, nil
 }
 
 func (f *trainFlags) addModel(cmd *cobra.Command, o *stage.TrainOptions) {
 	fl := cmd.Flags()
 	fl.StringVar(&o.RunDir, "run-dir", "", "run directory: data in, model out")
-	fl.StringVar(&o.From, "from", "", "Hugging Face GPT-2 directory to fine-tune; empty trains from scratch")
+	fl.StringVar(&o.From, "from", "", "Hugging Face GPT-2 directory to fine-tune, or "+stage.StoreInput+"KEY of the store; empty trains from scratch")
 	fl.StringVar(&f.preset, "preset", "nano", "size of a model from scratch: nano or gpt2")
 	fl.IntVar(&f.layers, "layers", 0, "layers; 0 is the preset's")
 	fl.IntVar(&f.heads, "heads", 0, "attention heads; 0 is the preset's")
@@ -197,10 +234,9 @@ func (f *trainFlags) forQA(cmd *cobra.Command, o *stage.TrainOptions) {
 }
 
 // run prepares a question-answer file when there is one, and trains.
-func (f *trainFlags) run(ctx context.Context, a *App, o stage.TrainOptions) error {
+func (f *trainFlags) run(ctx context.Context, a *App, recording stage.Recording, target stage.Target, o stage.TrainOptions) error {
 	o.Threads, o.ISA, o.Host = f.threads, a.Getenv(kernel.EnvISA), a.Build.facts()
 	o.Now, o.Log = a.Now, a.logger()
-	recording := a.recording(f.machineFlags)
 	if f.qa != "" {
 		p := stage.DefaultPrepareQA()
 		p.Inputs, p.RunDir, p.Memorize, p.VocabSize, p.Workers = []string{f.qa}, o.RunDir, true, f.vocabSize, f.threads
@@ -216,7 +252,7 @@ func (f *trainFlags) run(ctx context.Context, a *App, o stage.TrainOptions) erro
 		return err
 	}
 	o.Progress = sinks
-	report, err := stage.TrainWithResults(ctx, recording, o, f.results)
+	report, err := stage.TrainWithResults(ctx, recording, o, target, f.results)
 	sinks.Close()
 	if err != nil {
 		return err

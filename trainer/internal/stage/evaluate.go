@@ -42,6 +42,15 @@ func (t Target) validate() error {
 	return nil
 }
 
+// location is where a model with this digest is in the registry; without a store or a
+// digest it has no place.
+func (t Target) location(digest string) string {
+	if t.Store == nil || digest == "" {
+		return ""
+	}
+	return registry.New(t.Store, registry.Options{}).Location(t.Name, hexDigest(digest))
+}
+
 // DefaultAlias is the alias of what is in use.
 const DefaultAlias = "production"
 

@@ -445,6 +445,15 @@ func TestPromoteResults(t *testing.T) {
 	}
 	p := promoteOf(o)
 	p.ResultsDir = t.TempDir()
+	p.Name = "other" // not what was judged
+	if _, err := Promote(t.Context(), p); err == nil {
+		t.Fatal("promoted")
+	}
+	if b, err := os.ReadFile(filepath.Join(p.ResultsDir, "MODEL_ARTIFACT_OUTPUTS")); string(b) != `{"digest":"","uri":""}` {
+		t.Errorf("of a failure: %q, %v: Tekton wants an object whatever happens", b, err)
+	}
+	p = promoteOf(o)
+	p.ResultsDir = t.TempDir()
 	rep, err := Promote(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)

@@ -7,9 +7,11 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/trainyard/trainyard/trainer/internal/atomicfile"
+	"github.com/trainyard/trainyard/trainer/internal/bpe"
 	"github.com/trainyard/trainyard/trainer/internal/exitcode"
 	"github.com/trainyard/trainyard/trainer/internal/store"
 )
@@ -39,7 +41,7 @@ func FetchInputs(ctx context.Context, s store.Store, inputs []string, runDir str
 			f.Inputs = append(f.Inputs, in)
 			continue
 		}
-		local, err := f.fetch(ctx, s, key, runDir)
+		local, err := f.fetch(ctx, s, key, runDir, nil)
 		if err != nil {
 			f.Close()
 			return nil, err
@@ -49,7 +51,19 @@ func FetchInputs(ctx context.Context, s store.Store, inputs []string, runDir str
 	return f, nil
 }
 
-func (f *Fetched) fetch(ctx context.Context, s store.Store, key, runDir string) (string, error) {
+// Tokenizer downloads a tokenizer that begins with StoreInput: a tokenizer.json, or
+// those files of a model's folder that make one. Any other is returned as it is.
+func (f *Fetched) Tokenizer(ctx context.Context, s store.Store, where, runDir string) (string, error) {
+	key, fromStore := strings.CutPrefix(where, StoreInput)
+	if !fromStore {
+		return where, nil
+	}
+	return f.fetch(ctx, s, key, runDir, []string{bpe.TokenizerFile, bpe.VocabFile, bpe.MergesFile})
+}
+
+// fetch downloads what a key stands for; of a folder only the files called so, unless
+// names is empty.
+func (f *Fetched) fetch(ctx context.Context, s store.Store, key, runDir string, names []string) (string, error) {
 	if s == nil {
 		return "", exitcode.Errorf(exitcode.Usage, "input %s%s: no store to read it from: set --store", StoreInput, key)
 	}
@@ -57,9 +71,9 @@ func (f *Fetched) fetch(ctx context.Context, s store.Store, key, runDir string) 
 	if err != nil {
 		return "", fromStore("input", err)
 	}
-	infos = chosen(infos, key)
+	infos = called(chosen(infos, key), key, names)
 	if len(infos) == 0 {
-		return "", exitcode.Errorf(exitcode.BadInput, "input %s%s: nothing in %s begins with it", StoreInput, key, s.URL())
+		return "", exitcode.Errorf(exitcode.BadInput, "input %s%s: nothing of use in %s begins with it", StoreInput, key, s.URL())
 	}
 	if err := f.folder(runDir); err != nil {
 		return "", err
@@ -114,6 +128,16 @@ func (f *Fetched) folder(runDir string) error {
 		return exitcode.Errorf(exitcode.IO, "input: %w", err)
 	}
 	return nil
+}
+
+// called takes those files of a folder that have one of these names.
+func called(infos []store.Info, key string, names []string) []store.Info {
+	if len(names) == 0 || len(infos) == 1 && infos[0].Key == key {
+		return infos
+	}
+	return slices.DeleteFunc(slices.Clone(infos), func(i store.Info) bool {
+		return !slices.Contains(names, strings.Trim(strings.TrimPrefix(i.Key, key), "/"))
+	})
 }
 
 // chosen takes from all keys that begin with key those that it stands for: files

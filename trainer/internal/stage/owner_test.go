@@ -44,14 +44,14 @@ func TestAnotherOwnerIsRefusedBetweenStages(t *testing.T) {
 	}
 	_, err = PrepareWithResults(t.Context(), b.Recording, b.Prepare, "")
 	refused("prepare", err)
-	_, err = TrainWithResults(t.Context(), b.Recording, b.Train, "")
+	_, err = TrainWithResults(t.Context(), b.Recording, b.Train, b.Target, "")
 	refused("train", err)
 	after, err := os.Stat(filepath.Join(o.RunDir, "meta.json"))
 	if err != nil || !os.SameFile(before, after) || !before.ModTime().Equal(after.ModTime()) {
 		t.Errorf("the refused one changed the data: %v", err)
 	}
 	// The first goes on, and so does one on this machine that owns nothing.
-	if _, err := TrainWithResults(t.Context(), a.Recording, a.Train, ""); err != nil {
+	if _, err := TrainWithResults(t.Context(), a.Recording, a.Train, a.Target, ""); err != nil {
 		t.Error(err)
 	}
 	_, err = Evaluate(t.Context(), evaluateOf(b))
@@ -80,7 +80,7 @@ func TestOwnerIsGivenBackByWhatFails(t *testing.T) {
 	a, b := owned(t, o, "a"), owned(t, o, "b")
 	mustPrepareAs(t, a)
 	a.Train.Config.MaxIters = -1
-	if _, err := TrainWithResults(t.Context(), a.Recording, a.Train, ""); err == nil {
+	if _, err := TrainWithResults(t.Context(), a.Recording, a.Train, a.Target, ""); err == nil {
 		t.Fatal("trained")
 	}
 	mustPrepareAs(t, b)
@@ -97,12 +97,12 @@ func TestOwnerIsTakenOverWhenAsked(t *testing.T) {
 	mustPrepareAs(t, a)
 	b.TakeOver = true
 	mustPrepareAs(t, b)
-	if _, err := TrainWithResults(t.Context(), a.Recording, a.Train, ""); code(err) != exitcode.Conflict {
+	if _, err := TrainWithResults(t.Context(), a.Recording, a.Train, a.Target, ""); code(err) != exitcode.Conflict {
 		t.Errorf("the old owner: %v, want a conflict", err)
 	}
 	// Taking over is for the beginning: two runs that both ask must not take turns.
 	a.TakeOver = true
-	if _, err := TrainWithResults(t.Context(), a.Recording, a.Train, ""); code(err) != exitcode.Conflict {
+	if _, err := TrainWithResults(t.Context(), a.Recording, a.Train, a.Target, ""); code(err) != exitcode.Conflict {
 		t.Errorf("the old owner in the middle: %v, want a conflict", err)
 	}
 }

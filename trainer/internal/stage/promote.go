@@ -1,9 +1,7 @@
 package stage
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -62,14 +60,14 @@ type PromoteOptions struct {
 
 // Results of Promote for later steps. The last is an object result with the
 // keys that Tekton Chains looks for.
-var promoteResults = []string{"model-uri", "model-digest", "changed", "MODEL_ARTIFACT_OUTPUTS"}
+var promoteResults = []string{"model-uri", "model-digest", "changed", artifactOutputs}
 
 // Promote puts the candidate that the gate passed into the registry and moves
 // the alias to it. It asks the gate's report, not the exit code of a step, and
 // moves only if the alias still points to what the candidate was compared with.
 // Promoting what is promoted changes nothing.
 func Promote(ctx context.Context, opts PromoteOptions) (*Promotion, error) {
-	results, err := NewResults(opts.ResultsDir, promoteResults...)
+	results, err := declare(opts.ResultsDir, promoteResults)
 	if err != nil {
 		return nil, err
 	}
@@ -214,13 +212,9 @@ func (p *promoting) write(ctx context.Context, results *Results) error {
 	if err := atomicfile.WriteJSON(filepath.Join(o.RunDir, PromoteReportFile), p.out); err != nil {
 		return exitcode.Errorf(exitcode.IO, "%w", err)
 	}
-	var object bytes.Buffer
-	if err := json.NewEncoder(&object).Encode(map[string]string{"uri": p.out.Location, "digest": "sha256:" + p.out.Version}); err != nil {
-		return err
-	}
 	if err := results.setAll(map[string]string{
 		"model-uri": p.out.Location, "model-digest": "sha256:" + p.out.Version, "changed": fmt.Sprint(p.out.Changed),
-		"MODEL_ARTIFACT_OUTPUTS": string(bytes.TrimSpace(object.Bytes())),
+		artifactOutputs: artifact(p.out.Location, "sha256:"+p.out.Version),
 	}); err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func RecordedPrepare(ctx context.Context, r Recording, o PrepareOptions) (Prepar
 	})
 	rec.Seed("split-seed", o.SplitSeed)
 	r.sources(rec, o, rep)
-	givenTokenizer(ctx, rec, o.Tokenizer)
+	r.givenTokenizer(ctx, rec, o.Tokenizer)
 	for _, f := range rep.Files {
 		rec.Output(ctx, lineage.KindData, f)
 	}
@@ -90,7 +90,7 @@ func RecordedPrepare(ctx context.Context, r Recording, o PrepareOptions) (Prepar
 }
 
 // givenTokenizer notes the files of a tokenizer from outside.
-func givenTokenizer(ctx context.Context, rec *lineage.Recorder, where string) {
+func (r Recording) givenTokenizer(ctx context.Context, rec *lineage.Recorder, where string) {
 	if where == "" {
 		return
 	}
@@ -106,7 +106,15 @@ func givenTokenizer(ctx context.Context, rec *lineage.Recorder, where string) {
 		}
 	}
 	for _, f := range files {
-		rec.Input(ctx, lineage.KindConfig, f)
+		origin, downloaded := r.Origins[f]
+		if !downloaded {
+			rec.Input(ctx, lineage.KindConfig, f)
+			continue
+		}
+		// The copy goes; what it was made of stays.
+		if sum, err := lineage.HashFile(ctx, f); err == nil {
+			rec.Add(lineage.Artifact{Name: filepath.Base(f), URI: origin, Kind: lineage.KindConfig, SHA256: sum})
+		}
 	}
 }
 
@@ -142,10 +150,11 @@ func fileURI(abs string) string {
 // RecordedTrain is Train with a lineage record. An interrupted training has no
 // record: the one that ends it does.
 func RecordedTrain(ctx context.Context, r Recording, o TrainOptions) (TrainReport, error) {
-	rec, _, err := r.begin(o.RunDir, "train")
+	rec, id, err := r.begin(o.RunDir, "train")
 	if err != nil {
 		return TrainReport{}, err
 	}
+	o.RunID = id
 	rep, err := Train(ctx, o)
 	if err != nil {
 		return rep, err
@@ -174,7 +183,11 @@ func RecordedTrain(ctx context.Context, r Recording, o TrainOptions) (TrainRepor
 	if o.From != "" {
 		if sum, err := modelDigest(o.From); err == nil && sum != "" {
 			abs, _ := filepath.Abs(filepath.Join(o.From, hf.WeightsFile))
-			rec.Add(lineage.Artifact{Name: "base model", URI: fileURI(abs), Kind: lineage.KindConfig, SHA256: hexDigest(sum)})
+			uri, downloaded := r.Origins[abs]
+			if !downloaded {
+				uri = fileURI(abs)
+			}
+			rec.Add(lineage.Artifact{Name: "base model", URI: uri, Kind: lineage.KindConfig, SHA256: hexDigest(sum)})
 		}
 	}
 	for _, dir := range []string{train.BestDir, train.LastDir} {

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -105,4 +106,17 @@ func (r *Results) Write() error {
 		return exitcode.Errorf(exitcode.IO, "results: %w", err)
 	}
 	return nil
+}
+
+// artifactOutputs is an object result that Tekton Chains takes for a product of the
+// task by its name and keys.
+const artifactOutputs = "MODEL_ARTIFACT_OUTPUTS"
+
+// artifact is the value of artifactOutputs. It is an object with its keys even when
+// there is no product: Tekton would report the type of an empty value as the cause
+// of a failure, in place of the cause.
+func artifact(uri, digest string) string {
+	// Strings always marshal, and a map does so in the order of its keys.
+	b, _ := json.Marshal(map[string]string{"uri": uri, "digest": digest})
+	return string(b)
 }

@@ -10,6 +10,8 @@ import (
 const (
 	inputsTemp   = ".inputs-"
 	baselineTemp = ".baseline-"
+	baseTemp     = ".base-"
+	keepTemp     = ".kept-"
 )
 
 // scratch is a folder for copies of what the store has. It is locked, so that

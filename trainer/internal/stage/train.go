@@ -41,6 +41,8 @@ type TrainOptions struct {
 	ISA     string       // of the kernels; "" chooses the best
 	Host    []train.Fact // recorded beside what Train knows itself
 
+	Keep     Keep          // copies of checkpoints in the store
+	RunID    string        // names them; "" is the name of the run directory
 	Progress progress.Sink // may be nil
 	Now      func() time.Time
 	Log      *slog.Logger
@@ -89,7 +91,7 @@ func Train(ctx context.Context, opts TrainOptions) (TrainReport, error) {
 	if err := t.inputs(); err != nil {
 		return TrainReport{}, fmt.Errorf("train: %w", err)
 	}
-	if err := t.validate(); err != nil {
+	if err := t.validate(ctx); err != nil {
 		return TrainReport{}, fmt.Errorf("train: %w", err)
 	}
 	err := t.act(ctx)
@@ -111,6 +113,7 @@ type training struct {
 	model   gpt.Config
 	base    string // digest of what training begins from, or "scratch"
 	lock    *runLock
+	kept    *copier // nil keeps none
 
 	identity []train.Fact
 	host     []train.Fact
@@ -160,7 +163,7 @@ func (o *TrainOptions) validate() error {
 
 // validate checks settings, data and checkpoint against each other before
 // anything large is allocated.
-func (t *training) validate() error {
+func (t *training) validate(ctx context.Context) error {
 	o := &t.opts
 	if err := o.validate(); err != nil {
 		return err
@@ -186,11 +189,11 @@ func (t *training) validate() error {
 	for _, w := range append(o.Config.Warnings(), t.data.warnings...) {
 		o.Log.Warn(w)
 	}
-	return t.openCheckpoint()
+	return t.openCheckpoint(ctx)
 }
 
 // openCheckpoint finds where the run stands.
-func (t *training) openCheckpoint() error {
+func (t *training) openCheckpoint(ctx context.Context) error {
 	o := &t.opts
 	var err error
 	if t.identity, err = t.describe(); err != nil {
@@ -200,8 +203,16 @@ func (t *training) openCheckpoint() error {
 	if err := train.Recover(o.RunDir); err != nil {
 		return err
 	}
+	id := o.RunID
+	if id == "" {
+		id = filepath.Base(o.RunDir)
+	}
+	t.kept = newCopier(o.Keep, o.RunDir, id, o.Now, o.Log)
 	if o.Resume == ResumeNever {
-		return nil
+		return t.kept.look(ctx)
+	}
+	if err := t.kept.restore(ctx); err != nil {
+		return err
 	}
 	if t.record, t.found, err = train.OpenCheckpoint(o.RunDir, t.identity); err != nil {
 		return err

@@ -128,6 +128,7 @@ func (t *training) run(ctx context.Context) (err error) {
 		Finite:   func() error { return finite(model.Params()) },
 		Identity: t.identity, Host: t.host,
 	}
+	t.kept.attach(loop, &saver)
 	saver.Attach(loop, o.Config.SaveInterval)
 	if o.Progress != nil {
 		t.attachProgress(loop)

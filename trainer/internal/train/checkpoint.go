@@ -16,6 +16,8 @@ type Checkpointer struct {
 	Finite   func() error           // says which weight is NaN or infinite; may be nil
 	Identity []Fact
 	Host     []Fact
+	// Saved is called when LastDir is in its place; may be nil.
+	Saved func(ctx context.Context, s *State)
 
 	fs    fileOps // nil outside of tests
 	saved int     // step of the last save
@@ -28,13 +30,13 @@ func (c *Checkpointer) Attach(l *Loop, interval int) {
 		c.fs = osFiles{}
 	}
 	c.saved = l.state.Step
-	l.OnStep("checkpoint", PriorityCheckpoint, func(_ context.Context, s *State) error {
+	l.OnStep("checkpoint", PriorityCheckpoint, func(ctx context.Context, s *State) error {
 		if interval == 0 || s.Step%interval != 0 || s.WillEvaluate() {
 			return nil
 		}
-		return c.saveLast(s)
+		return c.saveLast(ctx, s)
 	})
-	l.OnEval("checkpoint", PriorityCheckpoint, func(_ context.Context, s *State) error {
+	l.OnEval("checkpoint", PriorityCheckpoint, func(ctx context.Context, s *State) error {
 		if s.Step == 0 {
 			return nil // nothing was learned yet
 		}
@@ -45,17 +47,17 @@ func (c *Checkpointer) Attach(l *Loop, interval int) {
 				return err
 			}
 		}
-		return c.saveLast(s)
+		return c.saveLast(ctx, s)
 	})
-	l.OnEnd("checkpoint", PriorityCheckpoint, func(_ context.Context, s *State) error {
+	l.OnEnd("checkpoint", PriorityCheckpoint, func(ctx context.Context, s *State) error {
 		if s.Step == c.saved {
 			return nil
 		}
-		return c.saveLast(s)
+		return c.saveLast(ctx, s)
 	})
 }
 
-func (c *Checkpointer) saveLast(s *State) error {
+func (c *Checkpointer) saveLast(ctx context.Context, s *State) error {
 	r := recordOf(s)
 	var err error
 	if r.DataStream, err = c.Data.State(); err != nil {
@@ -66,6 +68,9 @@ func (c *Checkpointer) saveLast(s *State) error {
 		return err
 	}
 	c.saved = s.Step
+	if c.Saved != nil {
+		c.Saved(ctx, s)
+	}
 	return nil
 }
 
