@@ -62,8 +62,11 @@ func Compile(ctx context.Context, s Source) error {
 	return nil
 }
 
-// Make compiles a program and assembles its image. The Output of the source is
-// not used: the program exists in the image only.
+// trainerModule is where the trainer is, in the module of yard.
+const trainerModule = "trainer"
+
+// Make compiles a program, and with yard the trainer, and assembles their image. The
+// Output of the source is not used: the programs exist in the image only.
 func Make(ctx context.Context, s Source, certificates []byte, created time.Time) (v1.Image, error) {
 	scratch, err := os.MkdirTemp("", "yard-")
 	if err != nil {
@@ -74,8 +77,17 @@ func Make(ctx context.Context, s Source, certificates []byte, created time.Time)
 	if err := Compile(ctx, s); err != nil {
 		return nil, err
 	}
+	trainer := ""
+	if s.Package == "" { // yard
+		t := s
+		t.Module, t.Package, t.Output = filepath.Join(s.Module, trainerModule), "./cmd/trainer", filepath.Join(scratch, "trainer")
+		if err := Compile(ctx, t); err != nil {
+			return nil, err
+		}
+		trainer = t.Output
+	}
 	return New(Config{
-		Program: s.Output, Platform: s.Platform, Certificates: certificates,
+		Program: s.Output, Trainer: trainer, Platform: s.Platform, Certificates: certificates,
 		Version: s.Version, Revision: s.Commit, Created: created,
 	})
 }

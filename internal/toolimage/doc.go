@@ -1,8 +1,9 @@
-// Package toolimage makes the image that the tasks' yard steps run: one static
-// program, the CA certificates that it needs to talk to registries, and nothing
-// else, neither a shell nor a package manager.
+// Package toolimage makes the image that the tasks' yard steps run: static programs
+// (yard, and the trainer for the report of a run that got no trainer of its own), the
+// CA certificates that they need to talk to registries, and nothing else, neither a
+// shell nor a package manager.
 //
-// The same program and certificates give the same digest on every machine. The
+// The same programs and certificates give the same digest on every machine. The
 // package compiles, assembles and pushes; how a registry is reached (plain http,
 // credentials) is the caller's business.
 package toolimage

@@ -19,6 +19,9 @@ const (
 	User = "65532:1000"
 	// Program is the path of the program in the image.
 	Program = "/usr/local/bin/yard"
+	// Trainer is the path of the trainer in the image, for the one task that has to
+	// run when no image of the user's trainer was built: the report.
+	Trainer = "/usr/local/bin/trainer"
 
 	certificatesPath = "/etc/ssl/certs/ca-certificates.crt"
 	// CertificatesLabel holds the SHA-256 of the certificates, since they are an
@@ -29,6 +32,7 @@ const (
 // Config says what goes into an image.
 type Config struct {
 	Program      string      // file: a static Linux program for Platform
+	Trainer      string      // file: the same of the trainer; "" for an image without
 	Platform     v1.Platform // for example linux/amd64
 	Certificates []byte      // PEM, as ReadCertificates returns it
 	Version      string      // label org.opencontainers.image.version, may be empty
@@ -39,24 +43,31 @@ type Config struct {
 // New assembles an image. It reads the program now, so that the file may go
 // away afterwards.
 func New(c Config) (v1.Image, error) {
-	program, err := os.ReadFile(c.Program)
-	if err != nil {
-		return nil, fmt.Errorf("tool image: read the program: %w", err)
-	}
-	if err := checkStatic(program, c.Platform); err != nil {
-		return nil, fmt.Errorf("tool image: program %s: %w", c.Program, err)
+	files := []file{dir("usr"), dir("usr/local"), dir("usr/local/bin")}
+	for _, p := range []struct{ from, to string }{{c.Trainer, Trainer}, {c.Program, Program}} {
+		if p.from == "" && p.to == Trainer {
+			continue
+		}
+		program, err := os.ReadFile(p.from)
+		if err != nil {
+			return nil, fmt.Errorf("tool image: read the program: %w", err)
+		}
+		if err := checkStatic(program, c.Platform); err != nil {
+			return nil, fmt.Errorf("tool image: program %s: %w", p.from, err)
+		}
+		files = append(files, file{name: p.to[1:], mode: 0o755, data: program})
 	}
 	created := c.Created.UTC()
 	if c.Created.IsZero() {
 		created = time.Unix(0, 0).UTC()
 	}
 
-	// Two layers: the program changes with every version, the rest does not.
+	// Two layers: the programs change with every version, the rest does not.
 	base, err := layer(baseFiles(c.Certificates), time.Unix(0, 0).UTC())
 	if err != nil {
 		return nil, err
 	}
-	tool, err := layer([]file{dir("usr"), dir("usr/local"), dir("usr/local/bin"), {name: Program[1:], mode: 0o755, data: program}}, created)
+	tool, err := layer(files, created)
 	if err != nil {
 		return nil, err
 	}

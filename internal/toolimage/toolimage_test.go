@@ -86,10 +86,12 @@ func certificate(t *testing.T, name string) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-func TestImageHoldsOneProgramAndNoShell(t *testing.T) {
+func TestImageHoldsItsProgramsAndNoShell(t *testing.T) {
 	program := elfProgram(machineAMD64, segmentLoad)
+	trainer := append(elfProgram(machineAMD64, segmentLoad), 1)
 	img, err := New(Config{
 		Program:  writeFile(t, filepath.Join(t.TempDir(), "p"), program),
+		Trainer:  writeFile(t, filepath.Join(t.TempDir(), "t"), trainer),
 		Platform: amd64(), Certificates: []byte("PEM"), Version: "v1", Revision: "abc",
 	})
 	if err != nil {
@@ -125,7 +127,7 @@ func TestImageHoldsOneProgramAndNoShell(t *testing.T) {
 		"etc": {0o755, ""}, "etc/ssl": {0o755, ""}, "etc/ssl/certs": {0o755, ""}, "tmp": {0o1777, ""},
 		"etc/ssl/certs/ca-certificates.crt": {0o644, "PEM"},
 		"usr":                               {0o755, ""}, "usr/local": {0o755, ""}, "usr/local/bin": {0o755, ""},
-		"usr/local/bin/yard": {0o755, string(program)},
+		"usr/local/bin/yard": {0o755, string(program)}, "usr/local/bin/trainer": {0o755, string(trainer)},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("files (-want +got):\n%s", d)
