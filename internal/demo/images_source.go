@@ -218,6 +218,14 @@ func (s *sourceImages) cluster(ctx context.Context, step *progress.Step) (cluste
 			return clusterImages{}, err
 		}
 	}
+	step.Doing("making the builder")
+	lifecycle, err := s.program("lifecycle")
+	if err != nil {
+		return clusterImages{}, err
+	}
+	if out.Builder, out.Run, err = s.demo.createBuilder(ctx, filepath.Dir(lifecycle)); err != nil {
+		return clusterImages{}, err
+	}
 	step.Done("%d images in %s (%d pushed)", len(paths)+2, s.demo.RegistryHost(), pushed.count)
 	return out, nil
 }

@@ -24,6 +24,7 @@ func (d *Demo) clusterSteps() []step {
 		{"registry", d.Registry},
 		{"s3", d.Storage},
 		{"tekton", d.Tekton},
+		{"trainyard", d.Ours},
 	}
 }
 
@@ -71,7 +72,10 @@ func (d *Demo) Images(ctx context.Context, step *progress.Step) error {
 	} else {
 		d.images = &sourceImages{demo: d}
 	}
-	return d.images.prepare(ctx, step)
+	if err := d.images.prepare(ctx, step); err != nil {
+		return err
+	}
+	return d.buildOurs(ctx)
 }
 
 // RunDown removes everything of ours but the cache.
