@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -17,8 +16,8 @@ import (
 
 // Labels that say what no other label of a builder does.
 const (
-	LabelGo  = "io.github.trainyard.go"          // version of the toolchain
-	LabelKey = "io.github.trainyard.builder-key" // of the inputs
+	LabelGo  = "io.trainyard.go.version"  // of the toolchain
+	LabelKey = "io.trainyard.builder.key" // of the inputs
 )
 
 // Create makes a builder and pushes it, its run image first, unless the registry
@@ -153,25 +152,6 @@ func size(img v1.Image) string {
 		sum += n
 	}
 	return fmt.Sprintf("%.1f MB in %d layers", float64(sum)/1e6, len(layers))
-}
-
-// buildpackDir lays out the buildpack as a directory: its descriptor and the two
-// executables, which are one program.
-func buildpackDir(dir, descriptor, program string) error {
-	if err := os.MkdirAll(filepath.Join(dir, "bin"), 0o755); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(dir, "buildpack.toml"), []byte(descriptor), 0o644); err != nil {
-		return err
-	}
-	data, err := os.ReadFile(program)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(dir, "bin", "build"), data, 0o755); err != nil {
-		return err
-	}
-	return os.Symlink("build", filepath.Join(dir, "bin", "detect"))
 }
 
 // join makes one line of pack's messages.

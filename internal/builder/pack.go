@@ -29,7 +29,7 @@ func (o Options) pack(ctx context.Context, work string, build, run v1.Image, r R
 		return nil, err
 	}
 	buildpack := filepath.Join(work, "buildpack")
-	if err := buildpackDir(buildpack, gooffline.Descriptor(), o.Buildpack); err != nil {
+	if err := buildpackDir(buildpack, o.Buildpack, r.Go); err != nil {
 		return nil, err
 	}
 	var descriptor struct{ Buildpack dist.ModuleInfo }

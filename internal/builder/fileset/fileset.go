@@ -3,6 +3,7 @@ package fileset
 import (
 	"archive/tar"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -10,7 +11,6 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -133,14 +133,15 @@ func ReadTar(r io.Reader, keep func(name string) bool) (Set, error) {
 	t := tar.NewReader(r)
 	for {
 		h, err := t.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return s, nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		name := strings.TrimSuffix(strings.TrimPrefix(h.Name, "./"), "/")
-		if name == "" || !fs.ValidPath(name) || !keep(name) {
+		// Some write ./a, some /a; what leads out of the root stays there.
+		name := path.Clean("/" + h.Name)[1:]
+		if !fs.ValidPath(name) || !keep(name) {
 			continue
 		}
 		e := Entry{Mode: fs.FileMode(h.Mode).Perm(), UID: h.Uid, GID: h.Gid}

@@ -48,6 +48,11 @@ func build(ctx context.Context, c Context) error {
 			return err
 		}
 	}
+	// Kubernetes' volumes pass a set-group-ID bit on to what is made in them, which
+	// would make another layer of the same program.
+	if err := os.Chmod(l.dir(targetsLayer), 0o755); err != nil {
+		return err
+	}
 
 	fmt.Fprintf(c.Out, "%s (%s)\n", p.toolchain.Version, p.toolchain.Command)
 	programs, err := p.toolchain.Compile(ctx, gotool.Compilation{

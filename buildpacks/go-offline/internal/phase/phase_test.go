@@ -152,6 +152,23 @@ func TestBuildIsReproducible(t *testing.T) {
 	}
 }
 
+// A volume with fsGroup has the set-group-ID bit, and directories inherit it.
+func TestBuildLeavesNoTraceOfTheVolume(t *testing.T) {
+	ctx, out := start(t, map[string]string{"go.mod": "module example.com/m\ngo 1.25\n", "main.go": program}, "BP_GO_BUILD_FLAGS=-buildmode=default -buildvcs=false")
+	layers, _ := ctx.lookup("CNB_LAYERS_DIR")
+	if err := os.Chmod(layers, 0o777|os.ModeSetgid); err != nil {
+		t.Fatal(err)
+	}
+	if code := Build(t.Context(), ctx); code != ExitOK {
+		t.Fatalf("exit code %d: %s", code, out)
+	}
+	for _, dir := range []string{"targets", "targets/bin"} {
+		if info, err := os.Stat(filepath.Join(layers, dir)); err != nil || info.Mode() != os.ModeDir|0o755 {
+			t.Errorf("%s has mode %v, error %v", dir, info.Mode(), err)
+		}
+	}
+}
+
 func TestBuildWarnsOfAProgramThatNeedsALinker(t *testing.T) {
 	// Paketo's default, which does not start on an empty run image.
 	ctx, out := start(t, map[string]string{"go.mod": "module example.com/m\ngo 1.25\n", "main.go": program}, "BP_GO_BUILD_FLAGS=-buildvcs=false")
