@@ -93,13 +93,16 @@ func (b *Builder) Image(t testing.TB) v1.Image {
 }
 
 // RunImage makes a run image for linux/amd64.
-func RunImage(t testing.TB) v1.Image {
+func RunImage(t testing.TB) v1.Image { return RunImageFor(t, "amd64") }
+
+// RunImageFor makes a run image for another machine.
+func RunImageFor(t testing.TB, arch string) v1.Image {
 	t.Helper()
 	l, err := random.Layer(100, "application/vnd.docker.image.rootfs.diff.tar.gzip")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return build(t, &v1.ConfigFile{OS: "linux", Architecture: "amd64", Config: v1.Config{User: "1002:1000"}}, l)
+	return build(t, &v1.ConfigFile{OS: "linux", Architecture: arch, Config: v1.Config{User: "1002:1000"}}, l)
 }
 
 // App describes an image as the lifecycle exports it.

@@ -35,6 +35,7 @@ type app struct {
 func verbs() []func(*app) *cobra.Command {
 	return []func(*app) *cobra.Command{
 		newVersion,
+		newPlan, newPhase, newPin,
 		newDoctor,
 		newTimes,
 		newFetch,
