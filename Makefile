@@ -10,8 +10,9 @@ GO            ?= go
 GOTESTFLAGS   ?=
 FUZZTIME      ?= 30s
 # Tests that need another program: to be compiled by vet and lint, run by their targets.
-EXTRA_TAGS    := versitygw,interop
+EXTRA_TAGS    := versitygw,interop,e2e
 BENCHFLAGS    ?=
+E2EFLAGS      ?=
 GOLANGCI_LINT_VERSION := v2.15.0
 
 # Every Go module with code of ours: the platform tool, the trainer, and the
@@ -57,6 +58,31 @@ run: bin/trainer $(CORPUS) ## The whole lifecycle on this machine, in about a mi
 qa: bin/trainer ## Learn 40 facts by heart from scratch, then answer them before and after
 	bin/trainer train --run-dir runs/qa --qa examples/qa/facts.txt
 	bin/trainer sample --run-dir runs/qa --qa examples/qa/facts.txt
+
+##@ Cluster
+
+# Settings are environment variables: docs/demo.md.
+
+# Built each time: go build knows better than make what it depends on.
+.PHONY: bin/demo
+bin/demo:
+	@CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -o $@ ./cmd/demo
+
+.PHONY: demo
+demo: bin/demo ## Bring up a real cluster here (kind) and train a model on it with Tekton
+	@bin/demo up
+
+.PHONY: cluster
+cluster: bin/demo ## The same without the training: kind, registry, S3, Tekton, tasks, pipelines
+	@bin/demo cluster
+
+.PHONY: down
+down: bin/demo ## Remove the cluster and everything that was started for it; the cache stays
+	@bin/demo down
+
+.PHONY: e2e
+e2e: cluster ## Test everything together on that cluster; it stays
+	CGO_ENABLED=0 $(GO) test -trimpath -tags e2e -count=1 -timeout 30m $(E2EFLAGS) ./internal/e2e
 
 ##@ Check
 

@@ -51,11 +51,12 @@ func root() *cobra.Command {
 Settings are environment variables: IMAGES (registry or source), MIRROR,
 IMAGES_LOCK, CLUSTER, SUBNET, S3_PORT, TRIGGERS_PORT, DEBIAN_MIRROR,
 TRAINYARD_CACHE. docs/demo.md describes them.`,
-		Example:       "  go run ./cmd/demo up\n  IMAGES=source S3_PORT=7171 go run ./cmd/demo up",
+		Example:       "  bin/demo up\n  IMAGES=source S3_PORT=7171 bin/demo up",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	cmd.AddCommand(
+		verb("up", "Bring up the cluster and train a model on it", (*demo.Demo).Up),
 		verb("cluster", "Bring up the cluster, and run nothing on it", (*demo.Demo).UpCluster),
 		verb("down", "Remove the cluster, its network and what was started for it", (*demo.Demo).RunDown),
 	)
@@ -65,7 +66,7 @@ TRAINYARD_CACHE. docs/demo.md describes them.`,
 func verb(use, short string, run func(*demo.Demo, context.Context) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Args: cobra.NoArgs,
-		Example: "  go run ./cmd/demo " + use,
+		Example: "  bin/demo " + use,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			settings, err := demo.SettingsFrom(os.Getenv)
 			if err != nil {

@@ -33,6 +33,8 @@ type Demo struct {
 	images images
 	// inCluster are the images that pods name, by digest.
 	inCluster clusterImages
+	// run is the name of the PipelineRun.
+	run string
 }
 
 // images is a source of images.

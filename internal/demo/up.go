@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/trainyard/trainyard/internal/demo/imagelock"
 	"github.com/trainyard/trainyard/internal/demo/progress"
@@ -34,6 +35,23 @@ func (d *Demo) UpCluster(ctx context.Context) error {
 		return err
 	}
 	return d.writeEnvironment()
+}
+
+// Up brings up the cluster and takes a model through the pipeline.
+func (d *Demo) Up(ctx context.Context) error {
+	started := time.Now()
+	steps := append(d.clusterSteps(), step{"corpus", d.Corpus}, step{"pipeline", d.Train})
+	if err := d.do(ctx, steps); err != nil {
+		return err
+	}
+	if err := d.writeEnvironment(); err != nil {
+		return err
+	}
+	if err := d.Outcome(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintf(d.Out, "\nall of it in %s\n", progress.Duration(time.Since(started)))
+	return nil
 }
 
 func (d *Demo) do(ctx context.Context, steps []step) error {

@@ -33,7 +33,7 @@ func connect(t *testing.T) env {
 	t.Helper()
 	description, err := demo.ReadEnvironment(os.Getenv)
 	if err != nil {
-		t.Fatalf("no cluster to test on (go run ./cmd/demo cluster brings one up): %v", err)
+		t.Fatalf("no cluster to test on (make cluster brings one up): %v", err)
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", description.Kubeconfig)
 	if err != nil {
