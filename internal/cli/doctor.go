@@ -83,7 +83,7 @@ deletes again. Exit code 1 says that a problem was found.`,
 			return err
 		}
 		if n := report.Count(doctor.Problem); n > 0 {
-			return exitcode.Errorf(exitcode.Failed, "%d problems found in %s", n, report.Subject)
+			return exitcode.Errorf(exitcode.Failed, "%s: %s", report.Subject, report.Summary())
 		}
 		return nil
 	}

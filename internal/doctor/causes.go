@@ -29,6 +29,7 @@ func causes() []cause {
 		{"exec format error", "the program is of another architecture than the node", "build the image for it, or choose another node with nodeSelector"},
 		{"manifest unknown", "the image does not exist in the registry", "correct name and digest, or push it"},
 		{"not found: manifest", "the image does not exist in the registry", "correct name and digest, or push it"},
+		{`serviceaccounts "`, "the ServiceAccount does not exist", "create it, or name another in the run"},
 		{"unauthorized", "the registry or store refuses the credentials", "correct the Secret, and check that the ServiceAccount or task uses it"},
 		{"authorization failed", "the registry refuses the credentials", "correct the Secret, and check that the ServiceAccount names it in imagePullSecrets"},
 		{"pull access denied", "the registry refuses the credentials, or the image does not exist", "check the name, and that the ServiceAccount names the Secret in imagePullSecrets"},
@@ -58,7 +59,7 @@ func causeOf(message string) (cause, bool) {
 		}
 	}
 	// containerd writes the reference before it: "…/app@sha256:…: not found".
-	if strings.HasSuffix(lower, ": not found") || strings.Contains(lower, ": not found\"") {
+	if strings.HasSuffix(strings.TrimRight(lower, `".`), ": not found") {
 		return cause{"not found", "the image does not exist in the registry", "correct name and digest, or push it"}, true
 	}
 	return cause{}, false

@@ -7,7 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tektoncd/pipeline/pkg/workspace"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/trainyard/trainyard/internal/schedule"
 )
@@ -56,12 +58,21 @@ func (e *exam) unscheduled(ctx context.Context, what string, p *corev1.Pod, even
 		e.problem("pod", "look whether the scheduler runs", "%s waits for %s and the scheduler %s has not looked at it", what, ago(e.Now().Sub(p.CreationTimestamp.Time)), cmp.Or(p.Spec.SchedulerName, "default-scheduler"))
 		return nil
 	}
-	claims := false
+	var ill []string
 	for _, name := range schedule.ClaimsOf(p) {
 		if err := e.claim(ctx, name, ""); err != nil {
 			return err
 		}
-		claims = claims || !e.claims[name]
+		if !e.claims[name] {
+			ill = append(ill, name)
+		}
+	}
+	if assistant := assistantOf(p); assistant != "" {
+		a, err := e.Kube.CoreV1().Pods(p.Namespace).Get(ctx, assistant+"-0", metav1.GetOptions{})
+		if err != nil || a.Spec.NodeName == "" {
+			e.warn("pod", "solve what keeps the affinity assistant", "%s waits for the affinity assistant %s, which has no node either", what, assistant)
+			return nil
+		}
 	}
 	_, v, err := e.explain(ctx, p)
 	if err != nil {
@@ -75,12 +86,27 @@ func (e *exam) unscheduled(ctx context.Context, what string, p *corev1.Pod, even
 		f.Check = "pod"
 		f.Details = append(f.Details, "the scheduler says: "+said)
 		e.report.add(f)
-	case claims:
-		e.problem("pod", "first solve what is wrong with its claim", "%s; the scheduler says: %s", message, said)
+	case len(ill) > 0:
+		e.warn("pod", "solve what is wrong with the claim", "%s has no node, because its claim %s has no volume", what, and(ill))
+	case e.Now().Sub(p.CreationTimestamp.Time) < patience:
+		e.ok("pod", "%s; the scheduler says: %s", message, said)
 	default:
 		e.problem("pod", "see what the scheduler says, and kubectl describe pod "+p.Name, "%s; the scheduler says: %s", message, said)
 	}
 	return nil
+}
+
+// assistantOf is the affinity assistant that Tekton puts a pod beside.
+func assistantOf(p *corev1.Pod) string {
+	if p.Spec.Affinity == nil || p.Spec.Affinity.PodAffinity == nil {
+		return ""
+	}
+	for _, t := range p.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
+		if t.LabelSelector != nil && t.LabelSelector.MatchLabels[workspace.LabelComponent] == workspace.ComponentNameAffinityAssistant {
+			return t.LabelSelector.MatchLabels[workspace.LabelInstance]
+		}
+	}
+	return ""
 }
 
 // nodeOf examines the node that a pod is on.
@@ -132,18 +158,19 @@ func (e *exam) waiting(what string, s corev1.ContainerStatus, w corev1.Container
 	f.Remedy = c.remedy
 	switch w.Reason {
 	case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed":
-		f.Check = "image"
-		f.Message = fmt.Sprintf("%s: the image of container %s cannot be pulled: %s", what, container, s.Image)
+		f = imageFinding(what, cmp.Or(s.Image, imageIn(w.Message)), w.Message)
 		if w.Reason == "InvalidImageName" {
 			f.Remedy = "correct the name of the image: an unset parameter leaves a part of it empty"
 		}
 		if w.Reason == "ErrImageNeverPull" {
 			f.Remedy = "load the image into the node, or set imagePullPolicy to IfNotPresent"
 		}
+		e.report.add(f)
+		return
 	case "CreateContainerConfigError":
 		f.Message = fmt.Sprintf("%s: container %s cannot be made", what, container)
 		if strings.Contains(w.Message, "not found") || strings.Contains(w.Message, "find key") {
-			f.Remedy = "create what is missing in namespace " + e.o.Namespace + ": the pod goes on by itself"
+			f.Remedy = "create what is missing in namespace " + e.o.Namespace + ", and start the run again if it has failed"
 		}
 	case "CreateContainerError", "RunContainerError", "StartError", "PreCreateHookError", "CrashLoopBackOff":
 		f.Message = fmt.Sprintf("%s: container %s cannot be started (%s)", what, container, w.Reason)
@@ -160,6 +187,18 @@ func (e *exam) waiting(what string, s corev1.ContainerStatus, w corev1.Container
 		f.Remedy = "correct what the message names"
 	}
 	e.report.add(f)
+}
+
+func imageFinding(what, image, message string) Finding {
+	f := Finding{Check: "image", Level: Problem, Message: what + ": an image cannot be pulled: " + cmp.Or(image, "its name is empty"), Remedy: "correct what the message names"}
+	if c, ok := causeOf(message); ok {
+		f.Message += ": " + c.means
+		f.Remedy = c.remedy
+	}
+	if message != "" {
+		f.Details = []string{message}
+	}
+	return f
 }
 
 // starting examines a pod whose containers are still being made: volumes, network,

@@ -39,11 +39,6 @@ func (e *exam) taskRun(ctx context.Context, tr *pipelinev1.TaskRun) error {
 		}
 		return nil
 	}
-	if spec := tr.Status.TaskSpec; spec != nil {
-		if err := e.resolve(ctx, name, spec, params{}); err != nil {
-			return err
-		}
-	}
 	what := fmt.Sprintf("the pod of task %s (%s)", name, tr.Status.PodName)
 	p, err := e.Kube.CoreV1().Pods(tr.Namespace).Get(ctx, tr.Status.PodName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -53,8 +48,14 @@ func (e *exam) taskRun(ctx context.Context, tr *pipelinev1.TaskRun) error {
 	if err != nil {
 		return e.cannotSee("pod", "pods", err)
 	}
-	if found, err := e.pod(ctx, what, p); err != nil || found {
+	found, err := e.pod(ctx, what, p)
+	if err != nil || found {
 		return err
+	}
+	if spec := tr.Status.TaskSpec; spec != nil {
+		if err := e.resolve(ctx, name, spec, params{}); err != nil {
+			return err
+		}
 	}
 	e.working(name, tr)
 	return nil
@@ -105,6 +106,11 @@ func (e *exam) failedTask(ctx context.Context, name string, tr *pipelinev1.TaskR
 	case reason == string(pipelinev1.TaskRunReasonCancelled):
 		e.warn("task", "", "task %s was cancelled: %s", name, message)
 		return nil
+	case reason == string(pipelinev1.TaskRunReasonImagePullFailed):
+		e.report.add(imageFinding("task "+name+" failed", imageIn(message), message))
+		return nil
+	case e.waitedForEver(name, tr):
+		return nil
 	case reason == string(pipelinev1.TaskRunReasonTimedOut):
 		f.Message = fmt.Sprintf("task %s ran into its timeout of %s and its pod was deleted, with its log", name, tr.GetTimeout(ctx))
 		f.Remedy = "raise the timeout of the task, and that of the run above it; the log and the checkpoints are on the workspace"
@@ -127,9 +133,33 @@ func (e *exam) failedTask(ctx context.Context, name string, tr *pipelinev1.TaskR
 	if last := lastWords(lines); len(f.Details) == 0 && last != "" && last != message {
 		f.Details = []string{last}
 	}
+	if tr.Status.PodName == "" {
+		f.Remedy = cmp.Or(f.Remedy, "correct what the message names; kubectl describe taskrun "+tr.Name)
+	}
 	f.Remedy = cmp.Or(f.Remedy, "kubectl logs "+tr.Status.PodName+" --all-containers, and correct what it names")
 	e.report.add(f)
 	return nil
+}
+
+// waitedForEver reports a step that could not even be made.
+func (e *exam) waitedForEver(name string, tr *pipelinev1.TaskRun) bool {
+	before := len(e.report.Findings)
+	for _, s := range tr.Status.Steps {
+		if w := s.Waiting; w != nil {
+			e.waiting("task "+name+" failed", corev1.ContainerStatus{Name: s.Container, Image: imageIn(w.Message)}, *w)
+		}
+	}
+	return len(e.report.Findings) > before
+}
+
+// imageIn finds the name of an image in what a kubelet says about pulling it.
+func imageIn(message string) string {
+	_, rest, ok := strings.Cut(message, `pulling image "`)
+	if !ok {
+		return ""
+	}
+	image, _, _ := strings.Cut(rest, `"`)
+	return image
 }
 
 func failedStep(tr *pipelinev1.TaskRun) *pipelinev1.StepState {

@@ -9,7 +9,7 @@ import (
 // Write prints the report for people: problems first, then warnings, then what is
 // in order.
 func (r *Report) Write(w io.Writer) {
-	fmt.Fprintf(w, "%s: %s\n", r.Subject, r.summary())
+	fmt.Fprintf(w, "%s: %s\n", r.Subject, r.Summary())
 	for _, group := range []struct {
 		level Level
 		title string
@@ -36,7 +36,8 @@ func (f Finding) write(w io.Writer) {
 	}
 }
 
-func (r *Report) summary() string {
+// Summary counts what is wrong, in words.
+func (r *Report) Summary() string {
 	problems, warnings := r.Count(Problem), r.Count(Warning)
 	switch {
 	case problems == 0 && warnings == 0:

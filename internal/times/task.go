@@ -151,10 +151,11 @@ func name(tr *pipelinev1.TaskRun) string {
 	return tr.Name
 }
 
-// stepSpan is when a step worked; nil when it did not.
+// stepSpan is when a step worked; nil when it did not. When Tekton ends a pod whose
+// image was never had, it writes times for its steps all the same.
 func stepSpan(s pipelinev1.StepState, now time.Time) *span {
 	switch {
-	case s.Terminated != nil && s.TerminationReason != "Skipped" && !s.Terminated.StartedAt.IsZero():
+	case s.Terminated != nil && s.ImageID != "" && s.TerminationReason != "Skipped" && !s.Terminated.StartedAt.IsZero():
 		return &span{s.Terminated.StartedAt.Time, s.Terminated.FinishedAt.Time}
 	case s.Running != nil && !s.Running.StartedAt.IsZero():
 		return &span{s.Running.StartedAt.Time, now}

@@ -67,7 +67,7 @@ const (
 )
 
 func step(name, from, to string) string {
-	return `{name: ` + name + `, terminated: {startedAt: ` + at + from + `Z, finishedAt: ` + at + to + `Z}}`
+	return `{name: ` + name + `, imageID: "sha256:1", terminated: {startedAt: ` + at + from + `Z, finishedAt: ` + at + to + `Z}}`
 }
 
 func (s *scene) measure() *Report {
@@ -150,9 +150,13 @@ func TestMeasure(t *testing.T) {
 		}, [5]float64{50, 0, 0, 50, 50}, [][5]float64{{-1, -1, 50, 0, -1}}, "unknown"},
 		{"a step that was skipped", func(s *scene) {
 			s.pipelineRun(`{` + failed + `, completionTime: ` + at + `20Z}`)
-			s.taskRun("a", "00", `{podName: p1, `+failed+`, completionTime: `+at+`20Z, steps: [`+step("s", "05", "10")+`, {name: t, terminationReason: Skipped, terminated: {exitCode: 1, startedAt: `+at+`04Z, finishedAt: `+at+`19Z}}]}`)
+			s.taskRun("a", "00", `{podName: p1, `+failed+`, completionTime: `+at+`20Z, steps: [`+step("s", "05", "10")+`, {name: t, imageID: i, terminationReason: Skipped, terminated: {exitCode: 1, startedAt: `+at+`04Z, finishedAt: `+at+`19Z}}]}`)
 			s.pod("p1", "02", here)
 		}, [5]float64{20, 5, 0, 15, 15}, [][5]float64{{2, 0, 3, 5, 10}}, "warm"},
+		{"an image that was never had", func(s *scene) {
+			s.pipelineRun(`{` + failed + `, completionTime: ` + at + `46Z}`)
+			s.taskRun("a", "00", `{podName: p1, `+failed+`, completionTime: `+at+`44Z, steps: [{name: s, terminationReason: TaskRunImagePullFailed, terminated: {exitCode: 1, reason: TaskRunImagePullFailed, startedAt: `+at+`00Z, finishedAt: `+at+`44Z}}]}`)
+		}, [5]float64{46, 0, 2, 46, 46}, [][5]float64{{-1, -1, 44, 0, -1}}, "unknown"},
 		{"clocks that disagree", func(s *scene) {
 			s.pipelineRun(`{` + done + `, completionTime: ` + at + `10Z}`)
 			s.taskRun("a", "01", `{podName: p1, `+done+`, completionTime: `+at+`08Z, steps: [`+step("s", "03", "09")+`]}`)
