@@ -244,3 +244,17 @@ func TestPolicyPrecedence(t *testing.T) {
 		t.Errorf("policy %+v", p)
 	}
 }
+
+// A platform configures a bucket; whoever starts a run may name another store.
+func TestStoreOfABucket(t *testing.T) {
+	run := t.TempDir()
+	env := map[string]string{"TRAINER_S3_BUCKET": "b-u-c-k-e-t", "TRAINER_S3_ENDPOINT": "http:"}
+	_, errs, code := call(t, env, "evaluate", "--run-dir", run)
+	if code != exitcode.Usage || !strings.Contains(errs, "s3 endpoint") {
+		t.Errorf("the bucket was not opened: exit code %d: %s", code, errs)
+	}
+	_, errs, code = call(t, env, "evaluate", "--run-dir", run, "--store", "file:///none/at/all")
+	if code != exitcode.IO || !strings.Contains(errs, "/none/at/all") {
+		t.Errorf("the store that was named was not opened: exit code %d: %s", code, errs)
+	}
+}

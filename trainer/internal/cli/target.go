@@ -28,13 +28,14 @@ func (r *runFlags) add(cmd *cobra.Command) {
 
 // targetFlags name a model's place in a registry, and the store that holds it.
 type targetFlags struct {
-	url, name, alias string
-	options          store.Options
+	url, bucket, name, alias string
+	options                  store.Options
 }
 
 func (t *targetFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&t.url, "store", "", "store of the registry: file:///dir or s3://bucket/prefix")
+	f.StringVar(&t.bucket, "s3-bucket", "", "bucket of the store where --store names none: s3://BUCKET, as a platform's configuration gives it")
 	f.StringVar(&t.name, "name", "llm", "name of the model in the registry")
 	f.StringVar(&t.alias, "alias", stage.DefaultAlias, "alias that promotion moves; what it points to is the baseline")
 	f.StringVar(&t.options.Endpoint, "s3-endpoint", "", "URL of an S3 server that is not AWS")
@@ -47,10 +48,14 @@ func (t *targetFlags) add(cmd *cobra.Command) {
 // open opens the store, if one is named.
 func (t *targetFlags) open(ctx context.Context) (stage.Target, error) {
 	target := stage.Target{Name: t.name, Alias: t.alias}
-	if t.url == "" {
+	url := t.url
+	if url == "" && t.bucket != "" {
+		url = "s3://" + t.bucket
+	}
+	if url == "" {
 		return target, nil
 	}
-	s, err := store.Open(ctx, t.url, t.options)
+	s, err := store.Open(ctx, url, t.options)
 	if err != nil {
 		code := exitcode.IO
 		if errors.Is(err, store.ErrOptions) {
