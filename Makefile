@@ -15,6 +15,11 @@ BENCHFLAGS    ?=
 E2EFLAGS      ?=
 GOLANGCI_LINT_VERSION := v2.15.0
 
+# One set of flags for programs, tests and lint alike, so that Go compiles what
+# they share (all of Kubernetes' and Tekton's libraries) once, and not twice.
+export GOFLAGS     := $(strip $(GOFLAGS) -trimpath)
+export CGO_ENABLED ?= 0
+
 # Every Go module with code of ours: the platform tool, the trainer, and the
 # generator of its kernels. (tools/ only pins tools.)
 MODULES := . trainer $(wildcard trainer/internal/kernel/gen)
