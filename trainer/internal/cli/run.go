@@ -166,7 +166,7 @@ func (v *runVerb) openStore(ctx context.Context) error {
 	if v.o.RunDir == "" {
 		return usageError("no run directory: set --run-dir")
 	}
-	if v.target.url == "" {
+	if v.target.url == "" && v.target.bucket == "" {
 		url, err := storeBeside(v.o.RunDir)
 		if err != nil {
 			return err
