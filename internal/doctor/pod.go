@@ -220,6 +220,12 @@ func (e *exam) starting(what string, p *corev1.Pod, events []corev1.Event) {
 			Remedy: "look at the network plugin and the container runtime of the node"})
 		return
 	}
+	if ev, ok := newestWarning(events, "Failed"); ok && strings.HasPrefix(ev.Message, "Failed to pull image") {
+		// Between two tries the container looks as if nothing had happened.
+		image, _, _ := strings.Cut(strings.TrimPrefix(ev.Message, `Failed to pull image "`), `"`)
+		e.report.add(imageFinding(what, image, ev.Message))
+		return
+	}
 	age := e.Now().Sub(startOf(p))
 	for _, s := range p.Status.InitContainerStatuses {
 		if r := s.State.Running; r != nil && e.Now().Sub(r.StartedAt.Time) > patience && !isSidecar(p, s.Name) {

@@ -102,6 +102,10 @@ func TestRun(t *testing.T) {
 		{"image that is not there", func(w *world) {
 			w.started(running, onNode, waitingFor("ImagePullBackOff", `Back-off pulling image \"example.com/trainer@sha256:1\": ErrImagePull: failed to resolve reference \"example.com/trainer@sha256:1\": example.com/trainer@sha256:1: not found`))
 		}, expectation{Problem, "image", []string{"cannot be pulled", "the image does not exist in the registry", "correct name and digest"}}},
+		{"image that is tried again", func(w *world) {
+			w.started(running, onNode, waitingFor("PodInitializing", ""))
+			w.event("Pod", "pod-uid", "Failed", `Failed to pull image "example.com/trainer@sha256:1": dial tcp: lookup example.com: no such host`)
+		}, expectation{Problem, "image", []string{"example.com/trainer@sha256:1: the name of the server is unknown to DNS"}}},
 		{"registry that refuses the node", func(w *world) {
 			w.started(running, onNode, waitingFor("ErrImagePull", `failed to authorize: failed to fetch anonymous token: 401 Unauthorized`))
 		}, expectation{Problem, "image", []string{"refuses the credentials"}}},

@@ -126,7 +126,10 @@ func (e *exam) failedTask(ctx context.Context, name string, tr *pipelinev1.TaskR
 	for _, line := range slices.Backward(lines) {
 		if c, ok := causeOf(line); ok {
 			f.Message += "; it looks as if " + c.means
-			f.Details, f.Remedy = []string{line}, c.remedy
+			f.Remedy = c.remedy
+			if line != message {
+				f.Details = []string{line}
+			}
 			break
 		}
 	}
