@@ -38,7 +38,7 @@ func TestPlanAndPin(t *testing.T) {
 	dir, action := filepath.Join(t.TempDir(), "plan"), t.TempDir()
 	planArgs := func(out string) []string {
 		return []string{"plan", "--workspace", checkout, "--path", "source", "--folder", "app", "--image", r.Host + "/app:v1", "--builder", builderRef,
-			"--insecure-registry", r.Host, "--out", out, "--results-dir", action, "--install", "--revision", "abc", "--output", "json",
+			"--insecure-registry", r.Host, "--out", out, "--action-file", filepath.Join(action, "action"), "--install", "--revision", "abc", "--output", "json",
 			"--env-if-set", "GOPROXY=", "--env-if-set", "GOFLAGS=-tags=", "A= b=c", "EMPTY="}
 	}
 	out, stderr, code := call(t, nil, planArgs(dir)...)

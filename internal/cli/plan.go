@@ -54,7 +54,7 @@ Arguments NAME=VALUE are variables for the buildpacks, beside the descriptor's.
 				}
 			}
 			if results != "" {
-				if err := result.Write(results, map[string]string{"action": f.Action}); err != nil {
+				if err := result.Write(filepath.Dir(results), map[string]string{filepath.Base(results): f.Action}); err != nil {
 					return err
 				}
 			}
@@ -83,7 +83,7 @@ Arguments NAME=VALUE are variables for the buildpacks, beside the descriptor's.
 	f.StringVar(&o.Out, "out", "", "folder for the plan")
 	f.StringArrayVar(&ifSet, "env-if-set", nil, "variable `NAME=VALUE` for the buildpacks, unless the value is empty")
 	f.BoolVar(&install, "install", false, "put this program into --out too, as yard")
-	f.StringVar(&results, "results-dir", "", "folder for the result action: phases, creator or found")
+	f.StringVar(&results, "action-file", "", "file for what is left to do: phases, creator or found")
 	return cmd
 }
 
