@@ -7,7 +7,9 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
+	"syscall"
 )
 
 // Settings of the demo. Each has an environment variable, so that make passes
@@ -51,6 +53,11 @@ func SettingsFrom(getenv func(string) string) (Settings, error) {
 		}
 		cache = filepath.Join(base, "trainyard")
 	}
+	// Programs that are run in other folders get paths in it.
+	cache, err := filepath.Abs(cache)
+	if err != nil {
+		return Settings{}, fmt.Errorf("TRAINYARD_CACHE=%s: %w", getenv("TRAINYARD_CACHE"), err)
+	}
 	s := Settings{
 		Cache:        cache,
 		Images:       getenv("IMAGES"),
@@ -63,8 +70,11 @@ func SettingsFrom(getenv func(string) string) (Settings, error) {
 	if s.Images != "" && s.Images != "registry" && s.Images != "source" {
 		return Settings{}, fmt.Errorf("IMAGES=%s: say registry or source", s.Images)
 	}
+	if len(s.Name) > 40 || !clusterName.MatchString(s.Name) {
+		return Settings{}, fmt.Errorf("CLUSTER=%s: say a name of at most 40 lower-case letters, digits and single hyphens", s.Name)
+	}
 	subnet, err := netip.ParsePrefix(or("SUBNET", "172.30.77.0/24"))
-	if err != nil || !subnet.Addr().Is4() || subnet.Bits() != 24 || subnet.Masked() != subnet {
+	if err != nil || !subnet.Addr().Is4() || subnet.Bits() != 24 || subnet.Masked() != subnet || !subnet.Addr().IsPrivate() {
 		return Settings{}, fmt.Errorf("SUBNET=%s: say a private /24 network, such as 172.30.77.0/24", getenv("SUBNET"))
 	}
 	s.Subnet = subnet
@@ -79,16 +89,30 @@ func SettingsFrom(getenv func(string) string) (Settings, error) {
 		}
 		*port.value = int(number)
 	}
+	if s.S3Port == s.TriggersPort {
+		return Settings{}, fmt.Errorf("S3_PORT and TRIGGERS_PORT are both %d: set one of them to another", s.S3Port)
+	}
 	return s, nil
 }
+
+// clusterName is what a name must be to end up in those of a kind cluster, of
+// host names, Docker containers and networks, and of a folder that make down
+// removes.
+var clusterName = regexp.MustCompile(`^[a-z0-9](-?[a-z0-9])*$`)
 
 // checkPorts makes sure that the ports of the host are free, and names the
 // setting that moves one.
 func (s Settings) checkPorts() error {
-	for name, port := range map[string]int{"S3_PORT": s.S3Port, "TRIGGERS_PORT": s.TriggersPort} {
-		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))) //nolint:noctx // it takes no time
-		if err != nil {
-			return fmt.Errorf("port %d is taken: set %s to another (%w)", port, name, errors.Unwrap(err))
+	for _, port := range []struct {
+		setting string
+		number  int
+	}{{"S3_PORT", s.S3Port}, {"TRIGGERS_PORT", s.TriggersPort}} {
+		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port.number)))
+		switch {
+		case errors.Is(err, syscall.EADDRINUSE):
+			return fmt.Errorf("port %d of 127.0.0.1 is taken: set %s to another", port.number, port.setting)
+		case err != nil:
+			return fmt.Errorf("port %d of 127.0.0.1 cannot be used: set %s to another: %w", port.number, port.setting, err)
 		}
 		if err := listener.Close(); err != nil {
 			return err
