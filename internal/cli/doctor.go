@@ -41,7 +41,7 @@ deletes again. Exit code 1 says that a problem was found.`,
 	f.StringVar(&o.Pipeline, "pipeline", "train-and-promote", "pipeline that is about to start; empty examines none")
 	f.StringSliceVar(&o.ServiceAccounts, "service-account", nil, "ServiceAccounts that the run will use (default trainyard-build,trainyard-train)")
 	f.StringVar(&o.Claim, "claim", "", "PersistentVolumeClaim that the run will use; empty is a volumeClaimTemplate")
-	f.StringVar(&o.RegistrySecret, "registry-secret", "registry-credentials", "Secret with the credentials of the registry")
+	f.StringVar(&o.RegistrySecret, "registry-secret", "", "Secret with the credentials of the registry; empty is that of the run, or registry-credentials")
 	f.StringVar(&o.StoreSecret, "s3-secret", "s3-credentials", "Secret with the credentials of the store")
 	f.StringVar(&o.StoreConfig, "s3-config", "trainyard-store", "ConfigMap with endpoint, region and bucket of the store")
 	f.StringVar(&o.Builder, "builder", "", "builder image; empty is that of the run or the pipeline")

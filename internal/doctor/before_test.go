@@ -152,10 +152,33 @@ func TestBeforeStart(t *testing.T) {
 			w.yaml("apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q, namespace: team}\nstatus: {hard: {pods: \"2\", limits.cpu: \"8\"}, used: {pods: \"2\", limits.cpu: \"1\"}}")
 		}, []expectation{{Warning, "quota", []string{"quota q is used up for pods: 2 of 2"}}}, 0},
 		{"builder is none", func(w *world) { w.options.Builder = w.push("plain", nil) },
-			[]expectation{{Problem, "builder", []string{"is not a builder", "yard builder create"}}}, 0},
+			[]expectation{{Problem, "builder", []string{"not a builder", "yard builder create"}}}, 0},
 		{"builder is root", func(w *world) {
-			w.options.Builder = w.push("root", map[string]string{"io.buildpacks.builder.metadata": "{}"}, "CNB_USER_ID=0", "CNB_GROUP_ID=0")
-		}, []expectation{{Problem, "builder", []string{"runs as root"}}}, 0},
+			w.options.Builder = w.push("root", builderLabels(), "CNB_USER_ID=0", "CNB_GROUP_ID=0")
+		}, []expectation{{Problem, "builder", []string{"a number that is not root's"}}}, 0},
+		{"builder for other nodes", func(w *world) {
+			w.yaml("apiVersion: v1\nkind: Node\nmetadata: {name: node-1}\nstatus: {allocatable: {cpu: \"4\", memory: 16Gi, pods: \"110\"}, nodeInfo: {architecture: arm64}}")
+		}, []expectation{{Problem, "builder", []string{"is for linux/amd64"}}}, 0},
+		{"image that exists already", func(w *world) { w.options.Image = w.push("trainer", nil) }, nil, 0},
+		{"image by digest that is gone", func(w *world) { w.options.Image = w.host() + "/trainer@sha256:" + strings.Repeat("1", 64) },
+			[]expectation{{Problem, "image", []string{"404"}}}, 0},
+		{"identity from the platform", func(w *world) {
+			w.remove("Secret", "s3-credentials")
+			w.remove("ConfigMap", "trainyard-store")
+			w.optionalCredentials()
+		}, []expectation{{Warning, "secret", []string{"the pods need credentials for AWS from their platform"}}, {Warning, "config", []string{"taken to be AWS"}}}, 0},
+		{"store on the volume", func(w *world) {
+			w.remove("Secret", "s3-credentials")
+			w.optionalCredentials()
+			w.pipeline().Spec.Params = append(w.pipeline().Spec.Params, param("store", "file:///workspace/shared/store"))
+		}, nil, 0},
+		{"registry secret by parameter", func(w *world) {
+			w.pipeline().Spec.Params = append(w.pipeline().Spec.Params, param("registry-secret", "mine"))
+			w.yaml("apiVersion: v1\nkind: Secret\nmetadata: {name: mine, namespace: team}\ntype: Opaque")
+		}, []expectation{{Problem, "secret", []string{"Secret mine has type Opaque"}}}, 0},
+		{"account with the registry's secret, which may be missing", func(w *world) {
+			w.yaml("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: trainyard-build, namespace: team}\nimagePullSecrets: [{name: registry-credentials}]")
+		}, nil, 0},
 		{"builder by tag", func(w *world) { w.options.Builder = w.host() + "/builder:latest" },
 			[]expectation{{Warning, "builder", []string{"named by tag", "name it as", "@sha256:"}}}, 0},
 		{"builder that is not there", func(w *world) { w.options.Builder = w.host() + "/builder:gone" },

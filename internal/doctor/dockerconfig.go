@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -59,10 +60,15 @@ func (c dockerConfig) Resolve(r authn.Resource) (authn.Authenticator, error) {
 
 var _ authn.Keychain = dockerConfig(nil)
 
+// registrySecret is the name of the Secret that the tasks use for registries.
+func (e *exam) registrySecret() string {
+	return cmp.Or(e.o.RegistrySecret, e.param("registry-secret"), "registry-credentials")
+}
+
 // registryCredentials reads the Secret of the registry; nothing in it is needed
 // when the registry asks for nothing.
 func (e *exam) registryCredentials(ctx context.Context) (dockerConfig, error) {
-	name := e.o.RegistrySecret
+	name := e.registrySecret()
 	s, there, err := e.secret(ctx, name)
 	if err != nil || s == nil {
 		if !there {

@@ -49,7 +49,6 @@ func (o Options) withDefaults() Options {
 	if len(o.ServiceAccounts) == 0 {
 		o.ServiceAccounts = []string{"trainyard-build", "trainyard-train"}
 	}
-	o.RegistrySecret = cmp.Or(o.RegistrySecret, "registry-credentials")
 	o.StoreSecret = cmp.Or(o.StoreSecret, "s3-credentials")
 	o.StoreConfig = cmp.Or(o.StoreConfig, "trainyard-store")
 	return o
@@ -98,6 +97,7 @@ type exam struct {
 	params      params              // of the run, or the defaults of the pipeline
 	lists       map[string][]string // parameters that are arrays
 	podTemplate *podTemplate        // of the run
+	sizes       map[string]sizes    // that the run gives tasks
 	run         string              // the PipelineRun, if it is one
 	begun       []string            // tasks of the run that have a TaskRun
 	bundles     []string            // that tasks come from
@@ -105,7 +105,7 @@ type exam struct {
 }
 
 func (d *Doctor) exam(o Options) *exam {
-	return &exam{Doctor: d, o: o, report: &Report{Findings: []Finding{}}, params: params{}, lists: map[string][]string{}, claims: map[string]bool{}}
+	return &exam{Doctor: d, o: o, report: &Report{Findings: []Finding{}}, params: params{}, lists: map[string][]string{}, claims: map[string]bool{}, sizes: map[string]sizes{}}
 }
 
 // cannotSee turns a refusal into a warning, so that the rest is still examined,

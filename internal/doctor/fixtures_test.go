@@ -62,7 +62,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, store: newS3Server(t), registry: httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))}
 	t.Cleanup(w.registry.Close)
-	w.builder = w.push("builder", map[string]string{"io.buildpacks.builder.metadata": "{}"}, "CNB_USER_ID=1001", "CNB_GROUP_ID=1000")
+	w.builder = w.push("builder", builderLabels(), "CNB_USER_ID=1001", "CNB_GROUP_ID=1000")
 	w.insecureHosts = []string{w.host()}
 	w.yaml(fmt.Sprintf(`
 apiVersion: v1
@@ -187,12 +187,20 @@ spec:
 	return w
 }
 
+// builderLabels are those of the smallest builder.
+func builderLabels() map[string]string {
+	return map[string]string{
+		"io.buildpacks.builder.metadata": `{"lifecycle": {"version": "0.21.17", "apis": {"platform": {"supported": ["0.13"]}, "buildpack": {"supported": ["0.10"]}}}}`,
+		"io.buildpacks.buildpack.layers": "{}", "io.buildpacks.buildpack.order": "[]",
+	}
+}
+
 func (w *world) host() string { return strings.TrimPrefix(w.registry.URL, "http://") }
 
 // push puts an image into the registry and returns its reference by digest.
 func (w *world) push(repository string, labels map[string]string, env ...string) string {
 	w.t.Helper()
-	img, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{OS: "linux", Architecture: "amd64", RootFS: v1.RootFS{Type: "layers"}, Config: v1.Config{Labels: labels, Env: env}})
+	img, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{OS: "linux", Architecture: "amd64", RootFS: v1.RootFS{Type: "layers"}, Config: v1.Config{User: "1001:1000", Labels: labels, Env: env}})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -398,4 +406,36 @@ func (w *world) pipelineSpec(text string) *pipelinev1.PipelineSpec {
 		w.t.Fatal(err)
 	}
 	return &s
+}
+
+func (w *world) pipeline() *pipelinev1.Pipeline {
+	for _, o := range w.tekton {
+		if p, ok := o.(*pipelinev1.Pipeline); ok {
+			return p
+		}
+	}
+	w.t.Fatal("no pipeline")
+	return nil
+}
+
+func param(name, value string) pipelinev1.ParamSpec {
+	return pipelinev1.ParamSpec{Name: name, Default: pipelinev1.NewStructuredValues(value)}
+}
+
+// optionalCredentials makes the task train do without the Secret of the store.
+func (w *world) optionalCredentials() {
+	yes := true
+	for _, o := range w.tekton {
+		if task, ok := o.(*pipelinev1.Task); ok && task.Name == "train" {
+			task.Spec.Steps[0].Env[0].ValueFrom.SecretKeyRef.Optional = &yes
+		}
+	}
+}
+
+func (w *world) taskRunSpecs(text string) []pipelinev1.PipelineTaskRunSpec {
+	var s []pipelinev1.PipelineTaskRunSpec
+	if err := yaml.UnmarshalStrict([]byte(text), &s); err != nil {
+		w.t.Fatal(err)
+	}
+	return s
 }

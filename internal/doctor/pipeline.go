@@ -132,6 +132,9 @@ func (e *exam) bundle(ref string) {
 // Tasks that ask for nothing always do, as far as anybody can say.
 func (e *exam) fits(ctx context.Context, name string, task *pipelinev1.TaskSpec) error {
 	p := podOf(e.o.Namespace, name, task)
+	if given, ok := e.sizes[name]; ok {
+		p.Spec.Containers = given.containers(p.Spec.Containers)
+	}
 	if t := e.podTemplate; t != nil {
 		p.Spec.NodeSelector, p.Spec.Tolerations, p.Spec.Affinity = t.NodeSelector, t.Tolerations, t.Affinity
 	}

@@ -6,12 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
+	"github.com/trainyard/trainyard/internal/builderimage"
+	"github.com/trainyard/trainyard/internal/exitcode"
 	"github.com/trainyard/trainyard/internal/registryclient"
 )
 
@@ -109,20 +110,19 @@ func (e *exam) builder(ctx context.Context, p registryProbe, image string) error
 		}
 		e.warn("builder", "name it as "+ref.Context().Name()+"@"+d.String(), "the builder %s is named by tag: it may change between two builds", image)
 	}
-	_, config, err := p.client.Config(ctx, ref, v1.Platform{OS: "linux", Architecture: e.architecture(ctx)})
+	b, err := builderimage.Inspect(ctx, p.client, ref, v1.Platform{OS: "linux", Architecture: e.architecture(ctx)})
+	if exitcode.Of(err) == exitcode.BadInput && !errors.Is(err, registryclient.ErrNotFound) {
+		e.problem("builder", "name an image that pack builder create or yard builder create made, for the architecture of the nodes", "%v", err)
+		return nil
+	}
 	if err != nil {
 		return e.registryFailed(ctx, "builder", err)
 	}
-	user, group := variable(config, "CNB_USER_ID"), variable(config, "CNB_GROUP_ID")
-	if config.Config.Labels["io.buildpacks.builder.metadata"] == "" || user == "" || group == "" {
-		e.problem("builder", "name a builder: an image made by pack or by yard builder create", "%s is not a builder of Cloud Native Buildpacks: it lacks the label io.buildpacks.builder.metadata or its user", image)
-		return nil
+	said := fmt.Sprintf("the builder %s can be read; it builds as %d:%d with lifecycle %s", image, b.UID, b.GID, b.Lifecycle)
+	if len(b.Go) > 0 {
+		said += " and Go " + and(first(b.Go, 4))
 	}
-	if user == "0" {
-		e.problem("builder", "use a builder whose user is not root", "the builder %s runs as root, which the namespace refuses", image)
-		return nil
-	}
-	e.ok("builder", "the builder %s can be read; it builds as %s:%s", image, user, group)
+	e.ok("builder", "%s", said)
 	return nil
 }
 
@@ -134,20 +134,15 @@ func (e *exam) architecture(ctx context.Context) string {
 	return "amd64"
 }
 
-func variable(c *v1.ConfigFile, name string) string {
-	for _, v := range c.Config.Env {
-		if value, ok := strings.CutPrefix(v, name+"="); ok {
-			return value
-		}
-	}
-	return ""
-}
-
 // image examines that the image can be pushed.
 func (e *exam) image(ctx context.Context, p registryProbe, image string) error {
 	ref, ok, err := e.reference(ctx, p, "registry", image)
 	if err != nil || !ok {
 		return err
+	}
+	if _, pinned := ref.(name.Digest); pinned {
+		// A pipeline that starts from an image that exists.
+		return e.readable(ctx, p, "image", image)
 	}
 	// Reading first: it goes through the client's rule about plain http, and tells
 	// a registry that is down from one that forbids pushing.
@@ -182,7 +177,7 @@ func (e *exam) registryFailed(ctx context.Context, check string, err error) erro
 	remedy := "look whether the registry runs and the name is right"
 	switch {
 	case errors.Is(err, registryclient.ErrDenied):
-		remedy = fmt.Sprintf("correct the credentials in Secret %s: they are what the cluster uses", e.o.RegistrySecret)
+		remedy = fmt.Sprintf("correct the credentials in Secret %s: they are what the cluster uses", e.registrySecret())
 	case errors.Is(err, registryclient.ErrNotFound):
 		remedy = "correct the name, or push the image"
 	default:

@@ -103,6 +103,9 @@ func (e *exam) pipelineRun(ctx context.Context, pr *pipelinev1.PipelineRun) erro
 		if s.ServiceAccountName != "" {
 			accounts = append(accounts, s.ServiceAccountName)
 		}
+		if s.ComputeResources != nil || len(s.StepSpecs) > 0 {
+			e.sizes[s.PipelineTaskName] = sizes{s.ComputeResources, s.StepSpecs}
+		}
 	}
 	return firstError(
 		func() error { return e.tasksOf(ctx, pr) },

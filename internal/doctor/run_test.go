@@ -237,6 +237,12 @@ func TestRun(t *testing.T) {
 			pr := w.find("PipelineRun", "run-1")
 			pr.Status.PipelineSpec = w.pipelineSpec(`{tasks: [{name: train, taskRef: {name: train}}, {name: next, taskSpec: {steps: [{name: s, image: i, command: [c], env: [{name: X, valueFrom: {configMapKeyRef: {name: later, key: k}}}]}]}}]}`)
 		}, expectation{Problem, "reference", []string{"task next needs ConfigMap later"}}},
+		{"task that has not begun and is too large", func(w *world) {
+			w.started(running, onNode, `{phase: Running, containerStatuses: [{name: step-train, image: i, state: {running: {}}}]}`)
+			pr := w.find("PipelineRun", "run-1")
+			pr.Status.PipelineSpec = w.pipelineSpec(`{tasks: [{name: train, taskRef: {name: train}}, {name: next, taskSpec: {steps: [{name: s, image: i, command: [c]}]}}]}`)
+			pr.Spec.TaskRunSpecs = w.taskRunSpecs(`[{pipelineTaskName: next, computeResources: {requests: {memory: 64Gi}}}]`)
+		}, expectation{Problem, "capacity", []string{"task next would wait for a node: it asks for 64Gi of memory", "room for at most 15.5Gi of memory"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)

@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	pipelinev1 "github.com/tektoncd/pipeline/pkg/apis/pipeline/v1"
@@ -176,6 +177,28 @@ func podOf(namespace, name string, task *pipelinev1.TaskSpec) *corev1.Pod {
 		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: s.Name, Resources: requirements(s.ComputeResources)})
 	}
 	return p
+}
+
+// sizes are the resources that a run gives a task in place of the task's own.
+type sizes struct {
+	whole *corev1.ResourceRequirements // of all steps together
+	steps []pipelinev1.TaskRunStepSpec
+}
+
+func (s sizes) containers(own []corev1.Container) []corev1.Container {
+	if s.whole != nil {
+		// Tekton spreads them over the steps; the sum is what counts.
+		return []corev1.Container{{Resources: requirements(*s.whole)}}
+	}
+	out := slices.Clone(own)
+	for i := range out {
+		for _, step := range s.steps {
+			if step.Name == out[i].Name {
+				out[i].Resources = requirements(step.ComputeResources)
+			}
+		}
+	}
+	return out
 }
 
 // requirements merges in order, and fills in what the API server would: a limit
