@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -56,14 +57,14 @@ func (c CLI) Pipe(ctx context.Context, input io.Reader, args ...string) (string,
 }
 
 // Missing says whether err tells that docker has no such container, image,
-// network or volume.
-func Missing(err error) bool {
-	if err == nil {
-		return false
-	}
-	text := strings.ToLower(err.Error())
-	return strings.Contains(text, "no such") || strings.Contains(text, "not found")
-}
+// network or volume. That there is no engine, or no docker command, is another
+// matter.
+func Missing(err error) bool { return err != nil && missing.MatchString(err.Error()) }
+
+// missing is how Docker has said so, from version 20.10 to 29. "no such file or
+// directory" is what newer versions say of an engine's socket, "not found" what
+// exec says of the command.
+var missing = regexp.MustCompile(`(?i)no such (object|container|image|network|volume)|(container|image|network|volume) \S+ not found`)
 
 // HasImage says whether the engine holds an image.
 func (c CLI) HasImage(ctx context.Context, image string) (bool, error) {
