@@ -13,7 +13,6 @@ import (
 
 	"github.com/trainyard/trainyard/internal/builder"
 	"github.com/trainyard/trainyard/internal/exitcode"
-	"github.com/trainyard/trainyard/internal/registryclient"
 )
 
 func newBuilder(a *app) *cobra.Command {
@@ -29,7 +28,7 @@ func newBuilder(a *app) *cobra.Command {
 
 func newBuilderCreate(a *app) *cobra.Command {
 	var o builder.Options
-	var insecure []string
+	var registries registryFlags
 	var lifecycle string
 	cmd := &cobra.Command{
 		Use:   "create",
@@ -61,7 +60,7 @@ root's rights nor a container engine. The same inputs give the same digests.`,
 					return err
 				}
 			}
-			if o.Registry, err = registryclient.New(registryclient.Options{Insecure: insecure}); err != nil {
+			if o.Registry, err = registries.client(a); err != nil {
 				return err
 			}
 			o.Log = a.Err
@@ -76,7 +75,7 @@ root's rights nor a container engine. The same inputs give the same digests.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Repository, "repository", "", "what the images' names begin with: REPOSITORY/builder and REPOSITORY/run")
-	f.StringSliceVar(&insecure, "insecure-registry", nil, "`host` that may be spoken to in plain http")
+	registries.add(cmd)
 	f.StringVar(&lifecycle, "lifecycle-dir", "", "`directory` with the programs lifecycle and launcher")
 	f.StringVar(&o.Buildpack, "buildpack", "", "`program` of buildpacks/go-offline")
 	f.StringVar(&o.GoRoot, "goroot", "", "`directory` of the Go toolchain (default: what go env GOROOT says)")

@@ -42,6 +42,7 @@ func verbs() []func(*app) *cobra.Command {
 		newRender,
 		newBundle,
 		newBuilder,
+		newImage,
 	}
 }
 
