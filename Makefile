@@ -89,6 +89,44 @@ down: bin/demo ## Remove the cluster and everything that was started for it; the
 e2e: cluster ## Test everything together on that cluster; it stays
 	CGO_ENABLED=0 $(GO) test -trimpath -tags e2e -count=1 -timeout 30m $(E2EFLAGS) ./internal/e2e
 
+##@ Images
+
+# What images are called, and the registries among them that are plain http.
+REPOSITORY    ?= 127.0.0.1:5000/trainyard
+INSECURE      ?= 127.0.0.1:5000
+TRAINER_IMAGE ?= $(REPOSITORY)/trainer:dev
+# A builder by digest; empty makes ours.
+BUILDER       ?=
+BUILDER_FLAGS ?=
+# For example --ca-file, or GOPROXY=https://proxy.example.
+IMAGE_FLAGS   ?= --docker-network host
+
+.PHONY: bin/yard bin/go-offline
+bin/yard:
+	@$(GO) build -buildvcs=false -ldflags "-X main.version=$(VERSION) -X main.commit=$(COMMIT)" -o $@ ./cmd/yard
+
+bin/go-offline:
+	@$(GO) build -buildvcs=false -ldflags "-s -w -buildid=" -o $@ ./buildpacks/go-offline/cmd/go-offline
+
+LIFECYCLE := github.com/buildpacks/lifecycle
+bin/lifecycle/launcher: scripts/components/cluster/go.mod
+	@cd scripts/components/cluster && version=$$($(GO) list -m -f '{{.Version}}' $(LIFECYCLE)) && \
+	  $(GO) build -buildvcs=false -ldflags "-s -w -X $(LIFECYCLE)/cmd.Version=$${version#v}" \
+	    -o $(CURDIR)/bin/lifecycle/ $(LIFECYCLE)/cmd/lifecycle $(LIFECYCLE)/cmd/launcher
+
+.PHONY: builder
+builder: bin/yard bin/go-offline bin/lifecycle/launcher ## Make a builder from Debian packages and this Go, and push it to REPOSITORY
+	@scripts/install-debian.sh mmdebstrap >&2
+	@bin/yard builder create --repository $(REPOSITORY) --insecure-registry "$(INSECURE)" \
+	  --lifecycle-dir bin/lifecycle --buildpack bin/go-offline $(BUILDER_FLAGS)
+
+.PHONY: trainer-image
+trainer-image: bin/yard ## Build the trainer's image with Docker, as the task does: TRAINER_IMAGE
+	@builder="$(BUILDER)"; \
+	[[ -n $$builder ]] || builder=$$($(MAKE) builder | awk '$$1 == "builder" { print $$2 }'); \
+	bin/yard image build --workspace . --folder trainer --builder "$$builder" \
+	  --insecure-registry "$(INSECURE)" --image $(TRAINER_IMAGE) $(IMAGE_FLAGS)
+
 ##@ Check
 
 .PHONY: test
