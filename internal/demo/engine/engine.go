@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -83,7 +82,7 @@ func (e Engine) checkRuntime(ctx context.Context) error {
 		return nil
 	}
 	runtime, err := e.Docker.Run(ctx, "info", "--format", "{{.DefaultRuntime}}")
-	if err != nil || runtime != "runc" {
+	if err != nil || runtime != "runc" && runtime != "io.containerd.runc.v2" { // two names of the same
 		return err
 	}
 	return fmt.Errorf("this host has no CAP_SYS_RESOURCE, and the running Docker engine's runtime asks for it: stop it and run make demo again, or start it with --add-runtime less=%s --default-runtime less", e.LessRuntime)
@@ -115,11 +114,12 @@ func (e Engine) start(ctx context.Context) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start the Docker engine: %w", err)
 	}
+	started, _ := find(cmd.Process.Pid) // before Wait: it is there, dead or alive
+	if err := os.WriteFile(e.pidFile(), []byte(started.String()+"\n"), 0o600); err != nil {
+		return errors.Join(err, cmd.Process.Signal(syscall.SIGTERM), cmd.Wait())
+	}
 	died := make(chan error, 1)
 	go func() { died <- cmd.Wait() }()
-	if err := os.WriteFile(e.pidFile(), []byte(strconv.Itoa(cmd.Process.Pid)), 0o600); err != nil {
-		return err
-	}
 	for range 120 {
 		if _, err := e.answers(ctx); err == nil {
 			return nil
@@ -135,7 +135,8 @@ func (e Engine) start(ctx context.Context) error {
 	return fmt.Errorf("the Docker engine was started and does not answer: read %s", logFile)
 }
 
-// Stop ends the engine if Ensure started it, and says whether it did.
+// Stop ends the engine if Ensure started it and no container of anybody's is left
+// on it, and says whether it did.
 func (e Engine) Stop(ctx context.Context) (bool, error) {
 	data, err := os.ReadFile(e.pidFile())
 	if errors.Is(err, os.ErrNotExist) {
@@ -144,39 +145,32 @@ func (e Engine) Stop(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	ours, err := parseProcess(string(data))
 	if err != nil {
-		return false, fmt.Errorf("%s: %w", e.pidFile(), err)
+		return false, fmt.Errorf("%s: %w: remove the file, and end dockerd if it still runs", e.pidFile(), err)
 	}
-	// The number may be another process's by now.
-	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-	if err == nil && strings.TrimSpace(string(name)) == "dockerd" {
-		if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+	clear := func() error {
+		return errors.Join(os.Remove(e.pidFile()), os.Remove(filepath.Join(e.State, "dockerd.log")))
+	}
+	if !ours.runs() {
+		return false, clear()
+	}
+	// Another demo's, for one. An engine that does not answer runs none.
+	if containers, err := e.Docker.Run(ctx, "ps", "--quiet"); err == nil && containers != "" {
+		return false, nil
+	}
+	if err := syscall.Kill(ours.id, syscall.SIGTERM); err != nil {
+		return false, fmt.Errorf("end dockerd (process %d): %w", ours.id, err)
+	}
+	for i := 0; ours.runs(); i++ {
+		if i == 240 {
+			return false, fmt.Errorf("dockerd (process %d) does not end", ours.id)
+		}
+		if err := pause(ctx, 250*time.Millisecond); err != nil {
 			return false, err
 		}
-		for i := 0; syscall.Kill(pid, 0) == nil; i++ {
-			if i == 240 {
-				return false, fmt.Errorf("dockerd (process %d) does not end", pid)
-			}
-			if zombie(pid) {
-				break
-			}
-			if err := pause(ctx, 250*time.Millisecond); err != nil {
-				return false, err
-			}
-		}
 	}
-	return true, errors.Join(os.Remove(e.pidFile()), os.Remove(filepath.Join(e.State, "dockerd.log")))
-}
-
-// zombie says that a process has ended and that its parent has not noticed.
-func zombie(pid int) bool {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return false
-	}
-	_, rest, _ := strings.Cut(string(data), ") ")
-	return strings.HasPrefix(rest, "Z")
+	return true, clear()
 }
 
 func pause(ctx context.Context, d time.Duration) error {
