@@ -179,7 +179,7 @@ func (d *Demo) startRun(ctx context.Context, key string, params map[string]strin
 	args := []string{
 		"pipeline", "start", "train-and-promote", "--kubeconfig", d.kubeconfig(), "--namespace", Namespace,
 		"--workspace", "name=shared,volumeClaimTemplateFile=" + filepath.Join(d.Checkout, "pv", "volume-claim-template.yaml"),
-		"--pod-template", filepath.Join(d.Checkout, "pipelines", "pod-template.yaml"),
+		"--pod-template", filepath.Join(d.Checkout, "pipelines", "tkn", "pod-template.yaml"),
 		"--serviceaccount", "trainyard-train", "--task-serviceaccount", "build-image=trainyard-build",
 		"--use-param-defaults", "--labels", runLabel + "=" + key, "--output", "name",
 	}
