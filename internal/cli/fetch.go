@@ -21,7 +21,8 @@ func newFetch(a *app) *cobra.Command {
 		Short: "Check out source code at one commit, or say what lies in the workspace",
 		Long: `Check out a git repository below a workspace: aside first, then renamed into its
 place, so that what is there is whole. Addresses are https://, http://, ssh:// and
-user@host:path; everything else is refused. No hook, filter or LFS pointer is run.
+user@host:path, and git:// with a commit in full; everything else is refused. No hook
+or filter is run, and no LFS pointer resolved.
 
 Without --url the source has to lie there already, and its commit is read from its
 .git: followed by "-modified" where a file differs, "unknown" where there is none.

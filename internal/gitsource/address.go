@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/trainyard/trainyard/internal/exitcode"
@@ -15,6 +16,7 @@ const (
 	schemeHTTPS = "https"
 	schemeHTTP  = "http"
 	schemeSSH   = "ssh"
+	schemeGit   = "git"
 	schemeFile  = "file"
 )
 
@@ -43,10 +45,9 @@ var (
 	hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$`)
 )
 
-// ParseAddress reads https://, http:// and ssh:// addresses and user@host:path.
-// Everything else is refused: helpers such as ext:: run programs, git:// proves
-// nothing about who answers, and file:// reads what the pod can read, which the
-// caller may allow.
+// ParseAddress reads https://, http://, ssh:// and git:// addresses and
+// user@host:path. Everything else is refused: helpers such as ext:: run programs, and
+// file:// reads what the pod can read, which the caller may allow.
 func ParseAddress(s string, allowFile bool) (Address, error) {
 	fail := func(format string, args ...any) (Address, error) {
 		return Address{}, exitcode.Errorf(exitcode.BadInput, "repository address %.200q: "+format, append([]any{s}, args...)...)
@@ -65,7 +66,7 @@ func ParseAddress(s string, allowFile bool) (Address, error) {
 	switch {
 	case u.Scheme == schemeFile && !allowFile:
 		return fail("file:// is not allowed here")
-	case u.Scheme != schemeHTTPS && u.Scheme != schemeHTTP && u.Scheme != schemeSSH && u.Scheme != schemeFile:
+	case !slices.Contains([]string{schemeHTTPS, schemeHTTP, schemeSSH, schemeGit, schemeFile}, u.Scheme):
 		return fail("scheme %q is not allowed: use https://host/path, ssh://user@host/path or user@host:path", u.Scheme)
 	case u.Opaque != "" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return fail("it has a query, a fragment or no // after its scheme")

@@ -92,6 +92,10 @@ func (f *fetching) validate() error {
 		}
 		f.want = c
 	}
+	if f.from.scheme == schemeGit && f.want == "" {
+		// Nothing proves who answers; the digest of a commit proves what it is.
+		return exitcode.Errorf(exitcode.Usage, "%s: git:// needs a commit in full, since anybody could answer for a branch or a tag", f.from)
+	}
 	if o.Depth < 0 {
 		return exitcode.Errorf(exitcode.Usage, "depth is %d: want 1 or more commits, or 0 for all", o.Depth)
 	}

@@ -451,6 +451,27 @@ func TestFetchStaysInTheWorkspace(t *testing.T) {
 	}
 }
 
+// Over git:// anybody can answer: what is fetched has to be named by its digest.
+func TestFetchOverGitNeedsTheCommit(t *testing.T) {
+	o := newOrigin(t)
+	address := serveGit(t, o)
+	for _, revision := range []string{"", "main", "v1"} {
+		if _, err := Fetch(t.Context(), Options{URL: address, Revision: revision, Workspace: t.TempDir(), Path: "source", Depth: 1}); exitcode.Of(err) != exitcode.Usage {
+			t.Errorf("revision %q: %v, want a usage error", revision, err)
+		}
+	}
+	for name, opts := range map[string]Options{"as revision": {Revision: o.second}, "beside a branch": {Revision: "main", Commit: o.second}} {
+		opts.URL, opts.Workspace, opts.Path, opts.Depth = address, t.TempDir(), "source", 1
+		r, err := Fetch(t.Context(), opts)
+		if err != nil || r.Commit != o.second {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+	if _, err := Fetch(t.Context(), Options{URL: address, Revision: "main", Commit: o.first, Workspace: t.TempDir(), Path: "source", Depth: 1}); exitcode.Of(err) != exitcode.Integrity {
+		t.Errorf("a branch that is elsewhere: %v", err)
+	}
+}
+
 func TestFetchOfWhatIsNoRepository(t *testing.T) {
 	o := newOrigin(t)
 	for name, c := range map[string]struct {

@@ -1,11 +1,6 @@
 package gitsource
 
-import (
-	"os"
-	"path/filepath"
-
-	"github.com/trainyard/trainyard/internal/exitcode"
-)
+import "github.com/trainyard/trainyard/internal/result"
 
 // WriteResults writes what later tasks and Tekton Chains read, one file for each,
 // without a line break at the end: Tekton would keep it in the middle of whatever
@@ -18,12 +13,7 @@ func (r Result) WriteResults(dir string) error {
 	if !r.Verified || url == "" {
 		url, commit = "", ""
 	}
-	for _, f := range []struct{ name, value string }{
-		{"url", r.URL}, {"commit", r.Commit}, {"CHAINS-GIT_URL", url}, {"CHAINS-GIT_COMMIT", commit},
-	} {
-		if err := os.WriteFile(filepath.Join(dir, f.name), []byte(f.value), 0o644); err != nil { //nolint:gosec // Tekton's entrypoint reads it, as another user
-			return exitcode.Errorf(exitcode.IO, "result %s: %w", f.name, err)
-		}
-	}
-	return nil
+	return result.Write(dir, map[string]string{
+		"url": r.URL, "commit": r.Commit, "CHAINS-GIT_URL": url, "CHAINS-GIT_COMMIT": commit,
+	})
 }

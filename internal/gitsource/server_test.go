@@ -2,6 +2,7 @@ package gitsource
 
 import (
 	"encoding/pem"
+	"net"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
@@ -125,4 +126,27 @@ func (s *gitServer) address() string { return s.URL + "/.git" }
 
 func (s *gitServer) ca() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+}
+
+// serveGit is git's own daemon, for one connection after the other.
+func serveGit(t *testing.T, o origin) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			cmd := exec.Command("git", "daemon", "--inetd", "--export-all", "--base-path="+o.dir)
+			cmd.Stdin, cmd.Stdout = conn, conn
+			_ = cmd.Run()
+			_ = conn.Close()
+		}
+	}()
+	return "git://" + l.Addr().String() + "/.git"
 }
