@@ -57,7 +57,7 @@ func (o Options) check() error {
 	if o.Registry == nil {
 		return errors.New("no registry client")
 	}
-	if _, err := name.NewRepository(o.Repository); err != nil {
+	if _, err := name.NewRepository(o.Repository + "/builder"); err != nil {
 		return exitcode.Errorf(exitcode.Usage, "repository: %w", err)
 	}
 	for _, f := range []struct{ what, file string }{
