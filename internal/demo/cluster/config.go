@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -40,52 +41,75 @@ func (c Config) Render(file string) ([]byte, error) {
 	if err := yaml.UnmarshalStrict(data, &config); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	config["name"] = c.Name
-	if c.OwnNetwork {
-		networking, _ := config["networking"].(map[string]any)
-		if networking == nil {
-			networking = map[string]any{}
-		}
-		networking["disableDefaultCNI"] = true
-		config["networking"] = networking
+	if err := c.change(config); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	nodes, _ := config["nodes"].([]any)
-	if len(nodes) == 0 {
-		return nil, fmt.Errorf("%s: it names no nodes", file)
-	}
-	for _, node := range nodes {
-		node, ok := node.(map[string]any)
-		if !ok {
-			return nil, fmt.Errorf("%s: nodes: each must be an object", file)
-		}
-		if node["image"] == nil {
-			node["image"] = c.Image
-		}
-		if err := c.movePorts(node); err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-	}
-	c.Host.patch(config)
 	return yaml.Marshal(config)
 }
 
-func (c Config) movePorts(node map[string]any) error {
-	mappings, _ := node["extraPortMappings"].([]any)
-	for _, mapping := range mappings {
-		mapping, ok := mapping.(map[string]any)
-		if !ok {
-			return fmt.Errorf("extraPortMappings: each must be an object")
+func (c Config) change(config map[string]any) error {
+	nodes, err := objects(config, "nodes")
+	if err != nil {
+		return err
+	}
+	if len(nodes) == 0 {
+		return errors.New("it names no nodes")
+	}
+	config["name"] = c.Name
+	if c.OwnNetwork {
+		networking, err := object(config, "networking")
+		if err != nil {
+			return err
 		}
-		inside, _ := mapping["containerPort"].(float64)
-		if port := c.Ports[int(inside)]; port != 0 {
-			mapping["hostPort"] = port
+		networking["disableDefaultCNI"] = true
+	}
+	for _, node := range nodes {
+		if node["image"] == nil {
+			node["image"] = c.Image
+		}
+		mappings, err := objects(node, "extraPortMappings")
+		if err != nil {
+			return fmt.Errorf("nodes: %w", err)
+		}
+		for _, mapping := range mappings {
+			inside, _ := mapping["containerPort"].(float64)
+			if port := c.Ports[int(inside)]; port != 0 {
+				mapping["hostPort"] = port
+			}
 		}
 	}
-	return nil
+	return c.Host.patch(config)
+}
+
+// object returns an object in another, made if it is not there.
+func object(in map[string]any, key string) (map[string]any, error) {
+	if in[key] == nil {
+		in[key] = map[string]any{}
+	}
+	out, ok := in[key].(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("%s: want an object", key)
+	}
+	return out, nil
+}
+
+// objects returns a list of objects, empty if it is not there.
+func objects(in map[string]any, key string) ([]map[string]any, error) {
+	list, ok := in[key].([]any)
+	if in[key] != nil && !ok {
+		return nil, fmt.Errorf("%s: want a list", key)
+	}
+	out := make([]map[string]any, len(list))
+	for i, item := range list {
+		if out[i], ok = item.(map[string]any); !ok {
+			return nil, fmt.Errorf("%s: want a list of objects", key)
+		}
+	}
+	return out, nil
 }
 
 // patch adds what the host needs.
-func (h Host) patch(config map[string]any) {
+func (h Host) patch(config map[string]any) error {
 	kubelet := map[string]any{"kind": "KubeletConfiguration", "apiVersion": "kubelet.config.k8s.io/v1beta1"}
 	if h.CgroupV1 {
 		kubelet["failCgroupV1"] = false
@@ -94,19 +118,28 @@ func (h Host) patch(config map[string]any) {
 		// What rootless containers need too: neither a limit nor an OOM score can
 		// be raised.
 		kubelet["featureGates"] = map[string]any{"KubeletInUserNamespace": true}
-		config["containerdConfigPatches"] = appendTo(config["containerdConfigPatches"],
+		err := appendTo(config, "containerdConfigPatches",
 			"[plugins.\"io.containerd.grpc.v1.cri\"]\n  restrict_oom_score_adj = true\n")
-	}
-	if len(kubelet) > 2 {
-		patch, err := yaml.Marshal(kubelet)
 		if err != nil {
-			panic(err) // a map of strings and booleans
+			return err
 		}
-		config["kubeadmConfigPatches"] = appendTo(config["kubeadmConfigPatches"], string(patch))
 	}
+	if len(kubelet) == 2 {
+		return nil
+	}
+	patch, err := yaml.Marshal(kubelet)
+	if err != nil {
+		return err
+	}
+	return appendTo(config, "kubeadmConfigPatches", string(patch))
 }
 
-func appendTo(list any, value string) []any {
-	values, _ := list.([]any)
-	return append(values, value)
+// appendTo adds to a list, made if it is not there.
+func appendTo(config map[string]any, key, value string) error {
+	list, ok := config[key].([]any)
+	if config[key] != nil && !ok {
+		return fmt.Errorf("%s: want a list", key)
+	}
+	config[key] = append(list, value)
+	return nil
 }

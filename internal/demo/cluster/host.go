@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -10,7 +12,7 @@ import (
 // Detect looks at the host whose root folder is given ("/").
 func Detect(root string) (Host, error) {
 	held, err := capability.Bounding(filepath.Join(root, "proc/1/status"))
-	if os.IsPermission(err) || os.IsNotExist(err) {
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) { // hidepid
 		held, err = capability.Bounding(filepath.Join(root, "proc/self/status"))
 	}
 	if err != nil {
@@ -18,7 +20,7 @@ func Detect(root string) (Host, error) {
 	}
 	// Version 2 has one hierarchy, with this file in its root.
 	_, err = os.Stat(filepath.Join(root, "sys/fs/cgroup/cgroup.controllers"))
-	if err != nil && !os.IsNotExist(err) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Host{}, err
 	}
 	return Host{CgroupV1: err != nil, NoResourceCapability: !held.Has("CAP_SYS_RESOURCE")}, nil

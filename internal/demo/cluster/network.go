@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -82,10 +83,19 @@ func (n Network) ConnectPods(ctx context.Context, nodes []byte) error {
 	if err := json.Unmarshal(nodes, &list); err != nil {
 		return fmt.Errorf("read the cluster's nodes: %w", err)
 	}
+	if len(list.Items) == 0 {
+		return errors.New("the cluster has no nodes")
+	}
+	// All before the first: a half connected cluster is hard to tell from a whole.
 	for _, this := range list.Items {
 		if this.Spec.PodCIDR == "" {
 			return fmt.Errorf("node %s has no range of pod addresses yet", this.Metadata.Name)
 		}
+		if this.address() == "" {
+			return fmt.Errorf("node %s has no address of its own yet", this.Metadata.Name)
+		}
+	}
+	for _, this := range list.Items {
 		for _, other := range list.Items {
 			if other.Metadata.Name == this.Metadata.Name {
 				continue
