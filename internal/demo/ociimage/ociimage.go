@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"slices"
@@ -47,7 +48,7 @@ type Config struct {
 // epoch is the time of everything in an image.
 var epoch = time.Unix(0, 0).UTC()
 
-// New returns an image for this machine's platform.
+// New returns an image for a platform.
 func New(platform v1.Platform, config Config, layers ...v1.Layer) (v1.Image, error) {
 	image, err := mutate.AppendLayers(empty.Image, layers...)
 	if err != nil {
@@ -90,11 +91,21 @@ func Layer(entries ...Entry) (v1.Layer, error) {
 }
 
 // Write writes entries, sorted by path, and the folders above them that are not
-// in folders yet.
+// in folders yet. A path that leads out of the image, or that two entries have, is
+// an error.
 func Write(writer *tar.Writer, folders map[string]bool, entries ...Entry) error {
 	entries = slices.Clone(entries)
-	slices.SortStableFunc(entries, func(a, b Entry) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.Path, b.Path) })
+	names := map[string]bool{}
 	for _, entry := range entries {
+		name := strings.TrimSuffix(entry.Path, "/")
+		if name == "." || !fs.ValidPath(name) {
+			return fmt.Errorf("path %q of an image: want one without a leading slash, . and ..", entry.Path)
+		}
+		if names[name] {
+			return fmt.Errorf("%s: two entries have this path", name)
+		}
+		names[name] = true
 		if err := writeParents(writer, folders, entry.Path); err != nil {
 			return err
 		}
