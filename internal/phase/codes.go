@@ -3,6 +3,7 @@ package phase
 import (
 	"fmt"
 	"strings"
+	"syscall"
 )
 
 // Code is an exit code of the lifecycle.
@@ -64,11 +65,8 @@ func explain(name string, code int, output string) string {
 			reason, remedy = c.Reason, c.Remedy
 		}
 	}
-	switch code {
-	case 137: // 128 + SIGKILL
+	if code == 128+int(syscall.SIGKILL) {
 		reason, remedy = "it was killed, as a rule for want of memory", "raise the memory limit of the step"
-	case 126, 127:
-		reason, remedy = "the builder's lifecycle could not be started", "use a builder for this machine that has /cnb/lifecycle"
 	}
 	for _, h := range hints() {
 		if strings.Contains(output, h.words) {

@@ -211,6 +211,19 @@ func TestEveryCodeOfTheLifecycleIsExplained(t *testing.T) {
 	}
 }
 
+func TestTheDocumentHasEveryCode(t *testing.T) {
+	const path = "../../docs/exit-codes.md"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range Codes() {
+		if row := fmt.Sprintf("\n%d | %s | %s\n", c.Code, c.Reason, c.Remedy); !strings.Contains(string(text), row) {
+			t.Errorf("%s has no row %q", path, row)
+		}
+	}
+}
+
 func TestRunPassesTheExitCodeOnWithAReason(t *testing.T) {
 	for _, c := range Codes() {
 		b := newBench(t, Restore, nil).fake(fmt.Sprint("exit:", c.Code))
