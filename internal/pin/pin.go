@@ -119,9 +119,13 @@ func pushed(ctx context.Context, c *registryclient.Client, f *plan.File, report 
 	return said, nil
 }
 
-// retag points the final tag to the image. Another build may move it again at any
-// time, which is why everything that is handed on is the digest.
+// retag points the final tag to the image, unless it does already: a registry may
+// allow to write a tag only once. Another build may move it again at any time, which
+// is why everything that is handed on is the digest.
 func retag(ctx context.Context, c *registryclient.Client, ref name.Digest, tag name.Tag) error {
+	if now, err := c.Digest(ctx, tag); err == nil && now.String() == ref.DigestStr() {
+		return nil
+	}
 	d, err := c.Get(ctx, ref)
 	if err != nil {
 		return err

@@ -134,6 +134,20 @@ func TestPinOfAnImageThatWasFound(t *testing.T) {
 	}
 }
 
+func TestPinOfAnImageThatHasItsTagWritesNothing(t *testing.T) {
+	s := newSite(t)
+	s.export(t)
+	for i := range 2 {
+		writes := s.Writes()
+		if _, err := Pin(t.Context(), s.Options); err != nil {
+			t.Fatal(err)
+		}
+		if wrote := s.Writes() > writes; wrote != (i == 0) {
+			t.Errorf("pin %d wrote: %v", i, wrote)
+		}
+	}
+}
+
 func TestPinWithoutSBOM(t *testing.T) {
 	s := newSite(t)
 	s.app.NoSBOM = true

@@ -41,7 +41,7 @@ type Options struct {
 	Out string
 	// Platform is that of the machine that builds.
 	Platform v1.Platform
-	// Log takes one line of progress.
+	// Log takes one line of progress; nil drops it.
 	Log func(format string, args ...any)
 }
 
@@ -51,6 +51,9 @@ func platformAPIs() []string { return []string{"0.12", "0.13", "0.14", "0.15"} }
 
 // check refuses what needs no look at any file.
 func (o *Options) check() error {
+	if o.Log == nil {
+		o.Log = func(string, ...any) {}
+	}
 	for _, must := range []struct{ name, value string }{
 		{"workspace", o.Workspace}, {"image", o.Image}, {"builder", o.Builder}, {"out", o.Out}, {"descriptor", o.Descriptor},
 	} {

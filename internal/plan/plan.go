@@ -347,6 +347,12 @@ func (f *File) find(ctx context.Context, c *registryclient.Client, o Options) er
 	if err == nil {
 		err = img.Check(f.Want())
 	}
+	if errors.Is(err, registryclient.ErrDenied) {
+		// Registries say so of repositories that the first push makes, too. Where the
+		// credentials are wrong, the first phase tells.
+		o.Log("cannot look for an earlier build: %v", err)
+		return nil
+	}
 	switch code := exitcode.Of(err); {
 	case code == exitcode.Integrity || code == exitcode.BadInput:
 		// Somebody else's image under our tag: a build replaces it.

@@ -295,18 +295,24 @@ func TestAnImageThatDoesNotFitIsNotFound(t *testing.T) {
 	}
 }
 
-func TestLookupFailuresAreErrors(t *testing.T) {
-	y := newYard(t)
-	y.must(t)
-	y.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
-		if strings.Contains(r.URL.Path, "/manifests/src-") {
-			w.WriteHeader(http.StatusUnauthorized)
-			return true
+func TestLookupFailures(t *testing.T) {
+	for status, fails := range map[int]bool{http.StatusInternalServerError: true, http.StatusUnauthorized: false, http.StatusForbidden: false} {
+		y := newYard(t)
+		y.must(t)
+		y.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
+			if strings.Contains(r.URL.Path, "/manifests/src-") {
+				w.WriteHeader(status)
+				return true
+			}
+			return false
 		}
-		return false
-	}
-	if _, err := y.make(t); exitcode.Of(err) != exitcode.IO || !strings.Contains(err.Error(), "401") {
-		t.Errorf("%v", err)
+		f, err := y.make(t)
+		if (err != nil) != fails || fails && exitcode.Of(err) != exitcode.IO {
+			t.Errorf("%d: %v", status, err)
+		}
+		if !fails && (f.Action != Phases || !strings.Contains(strings.Join(y.log, "\n"), "cannot look for an earlier build")) {
+			t.Errorf("%d: %+v, log %q", status, f, y.log)
+		}
 	}
 }
 
