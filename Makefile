@@ -10,7 +10,7 @@ GO            ?= go
 GOTESTFLAGS   ?=
 FUZZTIME      ?= 30s
 # Tests that need another program: to be compiled by vet and lint, run by their targets.
-EXTRA_TAGS    := versitygw,interop,e2e
+EXTRA_TAGS    := versitygw,interop,e2e,kubectl
 BENCHFLAGS    ?=
 E2EFLAGS      ?=
 GOLANGCI_LINT_VERSION := v2.15.0
@@ -195,6 +195,20 @@ store-test: ## Test the S3 store against a real server (versitygw)
 .PHONY: interop
 interop: ## Exchange models with Hugging Face's transformers, both ways
 	scripts/interop/run.sh
+
+.PHONY: kustomize-check
+kustomize-check: ## Compare kustomize's output of deploy/ with yard render's (needs kubectl)
+	$(GO) test $(GOTESTFLAGS) -tags kubectl -run Kustomize ./internal/conformance
+
+##@ Ship
+
+RELEASE_DIR   ?= dist/$(VERSION)
+RELEASE_FLAGS ?=
+
+.PHONY: release
+release: ## Make a release in RELEASE_DIR; RELEASE_FLAGS="--repository … --push" pushes its images
+	$(GO) run ./cmd/release --version $(VERSION) --commit "$(COMMIT)" \
+	  --created "$$(TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd)" --to $(RELEASE_DIR) $(RELEASE_FLAGS)
 
 ##@ Measure
 
