@@ -162,6 +162,10 @@ func TestBeforeStart(t *testing.T) {
 		{"image that exists already", func(w *world) { w.options.Image = w.push("trainer", nil) }, nil, 0},
 		{"image by digest that is gone", func(w *world) { w.options.Image = w.host() + "/trainer@sha256:" + strings.Repeat("1", 64) },
 			[]expectation{{Problem, "image", []string{"404"}}}, 0},
+		{"registry in plain http that the run lists", func(w *world) {
+			w.insecureHosts = nil
+			w.pipeline().Spec.Params = append(w.pipeline().Spec.Params, param("insecure-registries", "other.example:5000,"+w.host()))
+		}, nil, 0},
 		{"identity from the platform", func(w *world) {
 			w.remove("Secret", "s3-credentials")
 			w.remove("ConfigMap", "trainyard-store")
@@ -185,7 +189,12 @@ func TestBeforeStart(t *testing.T) {
 			[]expectation{{Problem, "builder", []string{"404", "correct the name, or push the image"}}}, 0},
 		{"registry is down", func(w *world) { w.registry.Close() },
 			[]expectation{{Problem, "builder", []string{"connection refused", "start the server"}}, {Problem, "registry", []string{"connection refused"}}}, 0},
-		{"registry in plain http that is not listed", func(w *world) { w.insecureHosts = nil },
+		{"registry in plain http that only nodes pull from", func(w *world) { w.insecureHosts = nil },
+			[]expectation{{Warning, "builder", []string{"plain http", "--insecure-registry"}}, {Warning, "registry", []string{"it was not looked at"}}}, 0},
+		{"registry in plain http that the run does not list", func(w *world) {
+			w.insecureHosts = nil
+			w.pipeline().Spec.Params = append(w.pipeline().Spec.Params, param("insecure-registries", ""))
+		},
 			[]expectation{{Problem, "builder", []string{"insecure registry"}}, {Problem, "registry", []string{"insecure registry"}}}, 0},
 		{"store is down", func(w *world) { w.store.Close() },
 			[]expectation{{Problem, "store", []string{"bucket models of the store http://STORE: nothing listens at this address", "start the server"}}}, 0},

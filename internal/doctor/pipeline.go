@@ -1,11 +1,14 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	pipelinev1 "github.com/tektoncd/pipeline/pkg/apis/pipeline/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -41,7 +44,7 @@ func (e *exam) pipeline(ctx context.Context, name string) error {
 
 // pipelineTasks examines all tasks of a pipeline with the parameters that are known.
 func (e *exam) pipelineTasks(ctx context.Context, spec *pipelinev1.PipelineSpec) error {
-	sound := 0
+	sound, fitting := 0, []asked(nil)
 	for _, t := range append(append([]pipelinev1.PipelineTask{}, spec.Tasks...), spec.Finally...) {
 		task, err := e.taskSpec(ctx, t)
 		if err != nil {
@@ -61,10 +64,15 @@ func (e *exam) pipelineTasks(ctx context.Context, spec *pipelinev1.PipelineSpec)
 		if err := e.resolve(ctx, t.Name, task, known); err != nil {
 			return err
 		}
-		if err := e.fits(ctx, t.Name, task); err != nil {
+		list, err := e.fits(ctx, t.Name, task)
+		if err != nil {
 			return err
 		}
+		if list != nil {
+			fitting = append(fitting, asked{t.Name, list})
+		}
 	}
+	e.room(fitting)
 	if sound > 0 {
 		e.ok("pipeline", "%s found", count(sound, "task"))
 	}
@@ -129,8 +137,9 @@ func (e *exam) bundle(ref string) {
 }
 
 // fits examines whether the pod that Tekton would make of a task finds a node now.
-// Tasks that ask for nothing always do, as far as anybody can say.
-func (e *exam) fits(ctx context.Context, name string, task *pipelinev1.TaskSpec) error {
+// It returns what the task asks for when it does; tasks that ask for nothing
+// always fit, as far as anybody can say.
+func (e *exam) fits(ctx context.Context, name string, task *pipelinev1.TaskSpec) (corev1.ResourceList, error) {
 	p := podOf(e.o.Namespace, name, task)
 	if given, ok := e.sizes[name]; ok {
 		p.Spec.Containers = given.containers(p.Spec.Containers)
@@ -139,16 +148,29 @@ func (e *exam) fits(ctx context.Context, name string, task *pipelinev1.TaskSpec)
 		p.Spec.NodeSelector, p.Spec.Tolerations, p.Spec.Affinity = t.NodeSelector, t.Tolerations, t.Affinity
 	}
 	c, v, err := e.explain(ctx, p)
-	if err != nil || len(c.Nodes) == 0 {
-		return err
+	if err != nil || len(c.Nodes) == 0 || len(v.Requests) == 0 {
+		return nil, err
 	}
-	if len(v.Requests) == 0 {
-		return nil
-	}
-	if node, ok := v.Fits(); ok {
-		e.ok("capacity", "task %s asks for %s: node %s has that free", name, amounts(v.Requests), node)
-		return nil
+	if _, ok := v.Fits(); ok {
+		return v.Requests, nil
 	}
 	e.report.add(e.shortage(fmt.Sprintf("task %s would wait for a node: it asks for %s", name, amounts(v.Requests)), v))
-	return nil
+	return nil, nil
+}
+
+// asked is what a task asks for.
+type asked struct {
+	task string
+	list corev1.ResourceList
+}
+
+// room says that tasks fit, by the one that asks for most.
+func (e *exam) room(fitting []asked) {
+	if len(fitting) == 0 {
+		return
+	}
+	most := slices.MaxFunc(fitting, func(a, b asked) int {
+		return cmp.Or(a.list.Cpu().Cmp(*b.list.Cpu()), a.list.Memory().Cmp(*b.list.Memory()))
+	})
+	e.ok("capacity", "%s of known size would fit on a node now; the largest is %s: %s", count(len(fitting), "task"), most.task, amounts(most.list))
 }

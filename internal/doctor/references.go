@@ -17,13 +17,6 @@ type reference struct {
 	kind, name, key string // kind is ConfigMap or Secret; an empty key is any
 }
 
-func (r reference) String() string {
-	if r.key == "" {
-		return r.kind + " " + r.name
-	}
-	return fmt.Sprintf("key %s of %s %s", r.key, r.kind, r.name)
-}
-
 // references lists what the containers of a task cannot start without.
 func references(spec *pipelinev1.TaskSpec) []reference {
 	var refs []reference

@@ -174,6 +174,12 @@ func (e *exam) registryFailed(ctx context.Context, check string, err error) erro
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	_, declared := e.params[insecureNames()[0]]
+	if exitcode.Of(err) == exitcode.Usage && !declared && len(e.o.InsecureRegistries) == 0 {
+		// Only nodes pull from it then, by their own settings.
+		e.warn(check, "allow it here with --insecure-registry, to have it looked at", "%v; the run does not depend on that, and it was not looked at", err)
+		return nil
+	}
 	remedy := "look whether the registry runs and the name is right"
 	switch {
 	case errors.Is(err, registryclient.ErrDenied):

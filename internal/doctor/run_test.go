@@ -4,6 +4,10 @@ import (
 	"strings"
 	"testing"
 
+	pipelinev1 "github.com/tektoncd/pipeline/pkg/apis/pipeline/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/trainyard/trainyard/internal/exitcode"
 )
 
@@ -237,6 +241,71 @@ func TestRun(t *testing.T) {
 			pr := w.find("PipelineRun", "run-1")
 			pr.Status.PipelineSpec = w.pipelineSpec(`{tasks: [{name: train, taskRef: {name: train}}, {name: next, taskSpec: {steps: [{name: s, image: i, command: [c], env: [{name: X, valueFrom: {configMapKeyRef: {name: later, key: k}}}]}]}}]}`)
 		}, expectation{Problem, "reference", []string{"task next needs ConfigMap later"}}},
+		{"run that was cancelled", func(w *world) { w.ended("Cancelled", `PipelineRun "run-1" was cancelled`) },
+			expectation{Problem, "run", []string{"it was cancelled"}}},
+		{"run that ran out of time", func(w *world) { w.ended("PipelineRunTimeout", `PipelineRun "run-1" failed to finish within "1h0m0s"`) },
+			expectation{Problem, "run", []string{"it ran into its timeout", "raise spec.timeouts"}}},
+		{"run without a parameter", func(w *world) {
+			w.ended("ParameterMissing", `PipelineRun team/run-1 parameters are missing some parameters required: [url]`)
+		},
+			expectation{Problem, "run", []string{"ParameterMissing", "[url]", "give the parameters that the message names"}}},
+		{"run that says only that it failed", func(w *world) { w.ended("Failed", "Tasks Completed: 3 (Failed: 1)") },
+			expectation{Problem, "run", []string{"Tasks Completed: 3 (Failed: 1)"}}},
+		{"workspaces from what does not exist", func(w *world) {
+			w.started(running, onNode, `{phase: Running, containerStatuses: [{name: step-train, image: i, state: {running: {}}}]}`)
+			pr := w.find("PipelineRun", "run-1")
+			pr.Spec.Workspaces = append(pr.Spec.Workspaces, pipelinev1.WorkspaceBinding{Name: "login", Secret: &corev1.SecretVolumeSource{SecretName: "git-ssh"}},
+				pipelinev1.WorkspaceBinding{Name: "settings", ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "trainyard-store"}}})
+		}, expectation{Problem, "reference", []string{"workspace login needs Secret git-ssh"}}},
+		{"claim of a template that does not come", func(w *world) {
+			w.started(running, onNode, `{phase: Running, containerStatuses: [{name: step-train, image: i, state: {running: {}}}]}`)
+			w.find("PipelineRun", "run-1").Spec.Workspaces = []pipelinev1.WorkspaceBinding{{Name: "shared", VolumeClaimTemplate: &corev1.PersistentVolumeClaim{}}}
+		}, expectation{Problem, "claim", []string{"claim pvc-", "(workspace shared) does not exist"}}},
+		{"parameters of the run", func(w *world) {
+			w.started(running, onNode, `{phase: Running, containerStatuses: [{name: step-train, image: i, state: {running: {}}}]}`)
+			w.insecureHosts = nil
+			w.find("PipelineRun", "run-1").Spec.Params = pipelinev1.Params{
+				{Name: "builder-image", Value: *pipelinev1.NewStructuredValues(w.host() + "/builder:gone")},
+				{Name: "insecure-registries", Value: *pipelinev1.NewStructuredValues("", w.host())},
+				{Name: "store", Value: *pipelinev1.NewStructuredValues("s3://models/prefix")},
+			}
+		}, expectation{Problem, "builder", []string{"/builder:gone", "404"}}},
+		{"task run of its own", func(w *world) {
+			w.started(running, homeless, unfit)
+			w.remove("PipelineRun", "run-1")
+			w.remove("TaskRun", "run-1-train")
+			w.yaml("apiVersion: tekton.dev/v1\nkind: TaskRun\nmetadata: {name: run-1, namespace: team, creationTimestamp: 2026-11-30T11:55:00Z}\nspec: {serviceAccountName: trainyard-train}\nstatus: " + running)
+		}, expectation{Problem, "pod", []string{"the pod of task run-1 (run-1-train-pod)", "it asks for 8 CPU and 6Gi of memory"}}},
+		{"several nodes", func(w *world) {
+			w.started(running, homeless, unfit)
+			for _, n := range []string{"a", "b", "c", "d"} {
+				w.yaml("apiVersion: v1\nkind: Node\nmetadata: {name: gpu-" + n + "}\nspec: {taints: [{key: gpu, effect: NoSchedule}]}\nstatus: {allocatable: {cpu: \"64\", memory: 256Gi, pods: \"110\"}}")
+			}
+			for _, n := range []string{"2", "3", "4", "5", "6", "7"} {
+				w.yaml("apiVersion: v1\nkind: Node\nmetadata: {name: node-" + n + "}\nstatus: {allocatable: {cpu: \"" + n + "\", memory: 4Gi, pods: \"110\"}}")
+			}
+		}, expectation{Problem, "pod", []string{"node node-7: 8 CPU asked, and it has 7 in all", "3 more nodes lack more", "nodes gpu-a, gpu-b, gpu-c and 1 more cannot take it: the pod does not tolerate its taint gpu:NoSchedule", "node node-7 has room for at most 7 CPU and 4Gi of memory"}}},
+		{"a far node that can be freed", func(w *world) {
+			w.started(running, strings.Replace(homeless, `cpu: "8"`, `cpu: "3900m"`, 1), unfit) // 3750m can be free on node-1
+			w.yaml("apiVersion: v1\nkind: Node\nmetadata: {name: node-2}\nstatus: {allocatable: {cpu: \"8\", memory: 64Gi, pods: \"110\"}}")
+			w.yaml("apiVersion: v1\nkind: Pod\nmetadata: {name: batch, namespace: research, uid: b}\nspec: {nodeName: node-2, containers: [{name: c, resources: {requests: {cpu: \"9\"}}}]}\nstatus: {phase: Running}")
+		}, expectation{Problem, "pod", []string{"it fits on node node-2 when research/batch ends or is scaled down (it holds 9 CPU)"}}},
+		{"sizes of steps by the run", func(w *world) {
+			w.started(running, onNode, `{phase: Running, containerStatuses: [{name: step-train, image: i, state: {running: {}}}]}`)
+			pr := w.find("PipelineRun", "run-1")
+			pr.Status.PipelineSpec = w.pipelineSpec(`{tasks: [{name: train, taskRef: {name: train}}, {name: next, taskSpec: {steps: [{name: s, image: i, command: [c]}, {name: t, image: i, command: [c], computeResources: {requests: {cpu: "1"}}}]}}]}`)
+			pr.Spec.TaskRunSpecs = w.taskRunSpecs(`[{pipelineTaskName: next, stepSpecs: [{name: s, computeResources: {requests: {cpu: "1"}}}]}]`)
+		}, expectation{Problem, "capacity", []string{"task next would wait for a node: it asks for 2 CPU"}}},
+		{"the newest event counts", func(w *world) {
+			w.started(running, onNode, waitingFor("ContainerCreating", ""))
+			w.event("Pod", "pod-uid", "FailedMount", "the old reason")
+			w.event("Pod", "pod-uid", "FailedAttachVolume", "the new reason")
+			for _, o := range w.kube {
+				if ev, ok := o.(*corev1.Event); ok && ev.Reason == "FailedAttachVolume" {
+					ev.Series = &corev1.EventSeries{LastObservedTime: metav1.NewMicroTime(noon())}
+				}
+			}
+		}, expectation{Problem, "pod", []string{"the new reason"}}},
 		{"task that has not begun and is too large", func(w *world) {
 			w.started(running, onNode, `{phase: Running, containerStatuses: [{name: step-train, image: i, state: {running: {}}}]}`)
 			pr := w.find("PipelineRun", "run-1")
@@ -262,6 +331,11 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// ended adds a run that failed as a whole.
+func (w *world) ended(reason, message string) {
+	w.yaml("apiVersion: tekton.dev/v1\nkind: PipelineRun\nmetadata: {name: run-1, namespace: team, creationTimestamp: 2026-11-30T11:55:00Z}\nspec: {taskRunTemplate: {serviceAccountName: trainyard-train}}\nstatus: {conditions: [{type: Succeeded, status: \"False\", reason: " + reason + ", message: '" + message + "'}]}")
+}
+
 func failedWith(code int) string {
 	return `{podName: run-1-train-pod, conditions: [{type: Succeeded, status: "False", reason: Failed, message: '"step-train" exited with code ` + string(rune('0'+code)) + `'}],
   taskSpec: {steps: [{name: train, image: i, command: [/cnb/process/trainer]}]},
@@ -280,6 +354,11 @@ func TestRunsThatAreWell(t *testing.T) {
 			w.started(`{podName: run-1-train-pod, startTime: 2026-11-30T11:55:00Z, conditions: [{type: Succeeded, status: Unknown, reason: Running}], steps: [{name: train, container: step-train, running: {startedAt: 2026-11-30T11:55:20Z}}]}`,
 				onNode, `{phase: Running, containerStatuses: [{name: step-train, image: i, state: {running: {}}}]}`)
 		}, "task train works: step train, 5 min 0 s after the task began"},
+		"its task was changed after it began": {func(w *world) {
+			w.started(running, onNode, `{phase: Running, containerStatuses: [{name: step-train, image: i, state: {running: {}}}]}`)
+			w.find("PipelineRun", "run-1").Status.PipelineSpec = w.pipelineSpec(`{tasks: [{name: train, taskRef: {name: train}}, {name: report, taskRef: {name: report}}]}`)
+			w.remove("Task", "train")
+		}, "1 task found"},
 		"pulls": {func(w *world) {
 			w.started(running, onNode, waitingFor("ContainerCreating", ""))
 			w.event("Pod", "pod-uid", "Pulling", `Pulling image "example.com/trainer@sha256:1"`)

@@ -50,31 +50,27 @@ func (e *exam) explain(ctx context.Context, p *corev1.Pod) (schedule.Cluster, sc
 	return c, c.Explain(p), nil
 }
 
-// shownNodes is how many nodes are described one by one.
-const shownNodes = 5
+// shownNodes is how many nodes are described one by one, the best first.
+const shownNodes = 4
 
 // shortage writes a verdict into a finding: what each node lacks, who holds it,
 // and what would make it fit.
 func (e *exam) shortage(message string, v schedule.Verdict) Finding {
 	f := Finding{Check: "capacity", Level: Problem, Message: message, Scheduling: &v}
-	barred := map[string][]string{} // obstacle to nodes
-	shown := 0
-	for _, n := range v.Nodes {
-		for _, o := range n.Obstacles {
-			barred[o] = append(barred[o], n.Name)
-		}
-		if len(n.Obstacles) > 0 || len(n.Shortages) == 0 {
-			continue
-		}
-		if shown++; shown > shownNodes {
-			continue
-		}
+	lacking := v.Lacking()
+	for _, n := range lacking[:min(len(lacking), shownNodes)] {
 		for _, s := range n.Shortages {
 			f.Details = append(f.Details, shortInWords(n.Name, s)...)
 		}
 	}
-	if shown > shownNodes {
-		f.Details = append(f.Details, fmt.Sprintf("%s more lack resources too", count(shown-shownNodes, "node")))
+	if more := len(lacking) - shownNodes; more > 0 {
+		f.Details = append(f.Details, fmt.Sprintf("%d more nodes lack more", more))
+	}
+	barred := map[string][]string{} // obstacle to nodes
+	for _, n := range v.Nodes {
+		for _, o := range n.Obstacles {
+			barred[o] = append(barred[o], n.Name)
+		}
 	}
 	for _, o := range sortedNames(barred) {
 		f.Details = append(f.Details, fmt.Sprintf("%s cannot take it: %s", nodesInWords(barred[o]), o))
@@ -91,9 +87,12 @@ func nodesInWords(names []string) string {
 }
 
 func shortInWords(node string, s schedule.Short) []string {
-	lines := []string{fmt.Sprintf("node %s: %s asked, %s free: of %s allocatable, %s hold %s",
+	if len(s.Holders) == 0 {
+		return []string{fmt.Sprintf("node %s: %s asked, and it has %s in all", node, schedule.Amount(s.Resource, s.Requested), schedule.Quantity(s.Resource, s.Allocatable))}
+	}
+	lines := []string{fmt.Sprintf("node %s: %s asked, %s free: of %s allocatable, %s %s",
 		node, schedule.Amount(s.Resource, s.Requested), schedule.Quantity(s.Resource, s.Free), schedule.Quantity(s.Resource, s.Allocatable),
-		count(s.Pods, "pod"), schedule.Quantity(s.Resource, s.Held))}
+		held(s.Pods), schedule.Quantity(s.Resource, s.Held))}
 	var largest []string
 	for i, h := range s.Holders {
 		if i == 3 {
@@ -107,12 +106,21 @@ func shortInWords(node string, s schedule.Short) []string {
 	return lines
 }
 
+func held(pods int) string {
+	if pods == 1 {
+		return "1 pod holds"
+	}
+	return fmt.Sprintf("%d pods hold", pods)
+}
+
 // relief says what would make it fit.
 func relief(v schedule.Verdict) string {
-	n, ok := v.Nearest()
-	if !ok {
+	lacking := v.Lacking()
+	if len(lacking) == 0 {
 		return "change what the pod demands of its node, or make a node meet it: more resources would not help"
 	}
+	// The nearest that can be freed; otherwise the nearest.
+	n := lacking[max(0, slices.IndexFunc(lacking, func(n schedule.Node) bool { _, ok := n.Relief(); return ok }))]
 	var most, now []string
 	for _, s := range n.Shortages {
 		if room := s.Room(); room.Cmp(s.Requested) < 0 {
@@ -127,7 +135,7 @@ func relief(v schedule.Verdict) string {
 	}
 	if len(most) > 0 {
 		said := fmt.Sprintf("no pod's end would help: beside its own pods, node %s has room for at most %s; ask for no more than that, or add a larger node", n.Name, and(most))
-		if len(now) > 0 {
+		if len(now) > 0 && and(now) != and(most) {
 			said += fmt.Sprintf(" (%s is free there now)", and(now))
 		}
 		return said

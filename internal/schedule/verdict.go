@@ -70,27 +70,31 @@ func (v Verdict) Fits() (node string, ok bool) {
 	return "", false
 }
 
-// Nearest is the node that lacks only resources, and the least of them in
-// proportion to what it allocates.
-func (v Verdict) Nearest() (Node, bool) {
-	best, lack := -1, 0.0
-	for i, n := range v.Nodes {
-		if len(n.Obstacles) > 0 || len(n.Shortages) == 0 {
-			continue
-		}
-		worst := 0.0
-		for _, s := range n.Shortages {
-			missing := s.Requested.AsApproximateFloat64() - s.Free.AsApproximateFloat64()
-			worst = max(worst, missing/max(s.Allocatable.AsApproximateFloat64(), 1e-9))
-		}
-		if best < 0 || worst < lack {
-			best, lack = i, worst
+// Lacking are the nodes that lack nothing but resources, first the one that lacks
+// the smallest part of what it allocates.
+func (v Verdict) Lacking() []Node {
+	var nodes []Node
+	for _, n := range v.Nodes {
+		if len(n.Obstacles) == 0 && len(n.Shortages) > 0 {
+			nodes = append(nodes, n)
 		}
 	}
-	if best < 0 {
-		return Node{}, false
+	slices.SortStableFunc(nodes, func(a, b Node) int {
+		worstA, sumA := a.lack()
+		worstB, sumB := b.lack()
+		return cmp.Or(cmp.Compare(worstA, worstB), cmp.Compare(sumA, sumB))
+	})
+	return nodes
+}
+
+// lack is the worst of the node's shortages as a part of what it allocates, and the
+// sum of all.
+func (n Node) lack() (worst, sum float64) {
+	for _, s := range n.Shortages {
+		part := (s.Requested.AsApproximateFloat64() - s.Free.AsApproximateFloat64()) / max(s.Allocatable.AsApproximateFloat64(), 1e-9)
+		worst, sum = max(worst, part), sum+part
 	}
-	return v.Nodes[best], true
+	return worst, sum
 }
 
 func (c Cluster) shortages(pod *corev1.Pod, requests corev1.ResourceList, n corev1.Node) []Short {

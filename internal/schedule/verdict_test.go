@@ -102,17 +102,22 @@ func TestTheNumberOfPodsIsAResource(t *testing.T) {
 	}
 }
 
-func TestNearestNode(t *testing.T) {
+func TestNodesThatLackLeastComeFirst(t *testing.T) {
 	c := Cluster{Nodes: []corev1.Node{
 		node("tainted-and-large", list("cpu", "64", "pods", "9"), func(n *corev1.Node) {
 			n.Spec.Taints = []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}
 		}),
-		node("far", list("cpu", "4", "pods", "9")),
-		node("near", list("cpu", "7", "pods", "9")),
+		node("far", list("cpu", "4", "memory", "9Gi", "pods", "9")),
+		node("near, but without memory", list("cpu", "7", "memory", "7Gi", "pods", "9")),
+		node("near", list("cpu", "7", "memory", "9Gi", "pods", "9")),
 	}}
-	p := pod("p", "", list("cpu", "8"))
-	if n, ok := c.Explain(&p).Nearest(); !ok || n.Name != "near" {
-		t.Errorf("%v %v", n.Name, ok)
+	p := pod("p", "", list("cpu", "8", "memory", "8Gi"))
+	var names []string
+	for _, n := range c.Explain(&p).Lacking() {
+		names = append(names, n.Name)
+	}
+	if got, want := strings.Join(names, "; "), "near; near, but without memory; far"; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 
@@ -246,11 +251,7 @@ func TestRelief(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := pod("p", "", c.ask)
 			v := Cluster{Nodes: []corev1.Node{n}, Pods: c.pods}.Explain(&p)
-			near, ok := v.Nearest()
-			if !ok {
-				t.Fatal("no node lacks anything")
-			}
-			holders, enough := near.Relief()
+			holders, enough := v.Lacking()[0].Relief()
 			var names []string
 			for _, h := range holders {
 				names = append(names, h.Name)

@@ -16,13 +16,7 @@ func (r *Report) Write(w io.Writer) {
 		table := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
 		fmt.Fprintln(table, "waiting\tpulling\tstarting\tworking\tending\ttotal\toverhead\timages\t task")
 		for _, t := range r.Tasks {
-			title := t.Name
-			if t.Attempt > 1 || t.State == "failed" {
-				title += fmt.Sprintf(" (attempt %d %s)", t.Attempt, t.State)
-			} else if t.State != "succeeded" {
-				title += " (" + t.State + ")"
-			}
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t %s\n", maybe(t.Waiting), maybe(t.Pulling), maybe(t.Starting), number(t.Working), maybe(t.Ending), number(t.Total), number(t.Overhead), t.Images, title)
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t %s\n", maybe(t.Waiting), maybe(t.Pulling), maybe(t.Starting), number(t.Working), maybe(t.Ending), number(t.Total), number(t.Overhead), t.Images, r.title(t))
 		}
 		_ = table.Flush() // of a writer that fails like w's own
 		fmt.Fprintln(w)
@@ -42,6 +36,23 @@ func (r *Report) Write(w io.Writer) {
 	for _, n := range r.Notes {
 		fmt.Fprintln(w, "Note:", n+".")
 	}
+}
+
+// title names a task, and what became of it when that is not to be expected.
+func (r *Report) title(t Task) string {
+	again := 0
+	for _, other := range r.Tasks {
+		if other.TaskRun == t.TaskRun {
+			again++
+		}
+	}
+	switch {
+	case again > 1:
+		return fmt.Sprintf("%s (attempt %d %s)", t.Name, t.Attempt, t.State)
+	case t.State != "succeeded":
+		return t.Name + " (" + t.State + ")"
+	}
+	return t.Name
 }
 
 func (r *Report) retried() bool {
