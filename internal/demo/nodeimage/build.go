@@ -1,9 +1,10 @@
 package nodeimage
 
 import (
-	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -66,8 +67,6 @@ func ToolsRootfs() rootfs.Rootfs {
 // Builder makes node images with a Docker engine.
 type Builder struct {
 	Docker docker.CLI
-	// Scratch is a folder for large temporary files.
-	Scratch string
 }
 
 // Build makes the image. One that is interrupted leaves neither a container nor
@@ -81,7 +80,7 @@ func (b Builder) Build(ctx context.Context, in Inputs) error {
 	if err != nil {
 		return err
 	}
-	list, err := exec.CommandContext(ctx, kubeadm, "config", "images", "list", "--kubernetes-version", in.KubernetesVersion).Output()
+	list, err := output(ctx, kubeadm, "config", "images", "list", "--kubernetes-version", in.KubernetesVersion)
 	if err != nil {
 		return fmt.Errorf("ask kubeadm for its images: %w", err)
 	}
@@ -94,23 +93,23 @@ func (b Builder) Build(ctx context.Context, in Inputs) error {
 		return err
 	}
 
-	base, err := b.importRootfs(ctx, in, entries)
-	if err != nil {
-		return fmt.Errorf("import the node's file system: %w", err)
-	}
-	container, err := b.Docker.Run(ctx, "run", "--detach", "--security-opt=seccomp=unconfined",
-		// systemd's signal to shut down, which the image inherits.
-		"--stop-signal=SIGRTMIN+3", "--label=dev.trainyard.demo", "--entrypoint=sleep", base, "infinity")
-	if err != nil {
-		return err
-	}
+	base, container := in.Image+"-base", "trainyard-node-"+strings.ToLower(rand.Text()[:12])
 	defer func() {
-		// Also after an interrupt.
+		// Also after an interrupt, and of what the engine made behind its back.
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
 		_, _ = b.Docker.Run(clean, "rm", "--force", "--volumes", container)
 		_, _ = b.Docker.Run(clean, "image", "rm", "--no-prune", base)
 	}()
+	if err := b.importRootfs(ctx, in.NodeRootfs, entries, base); err != nil {
+		return fmt.Errorf("import the node's file system: %w", err)
+	}
+	_, err = b.Docker.Run(ctx, "run", "--detach", "--name", container, "--security-opt=seccomp=unconfined",
+		// systemd's signal to shut down, which the image inherits.
+		"--stop-signal=SIGRTMIN+3", "--label=dev.trainyard.demo", "--entrypoint=sleep", base, "infinity")
+	if err != nil {
+		return err
+	}
 	if err := b.importImages(ctx, container, func(w io.Writer) error { return tarball.MultiWrite(images, w) }); err != nil {
 		return fmt.Errorf("import the images of Kubernetes into the node image: %w", err)
 	}
@@ -122,15 +121,13 @@ func (b Builder) Build(ctx context.Context, in Inputs) error {
 	return err
 }
 
-// importRootfs streams the node's file system to the engine and returns the name
-// of the image made of it.
-func (b Builder) importRootfs(ctx context.Context, in Inputs, entries []ociimage.Entry) (string, error) {
+// importRootfs streams the node's file system to the engine as an image.
+func (b Builder) importRootfs(ctx context.Context, rootfs string, entries []ociimage.Entry, image string) error {
 	reader, writer := io.Pipe()
-	go func() { writer.CloseWithError(writeRootfs(writer, in.NodeRootfs, entries)) }()
+	go func() { writer.CloseWithError(writeRootfs(writer, rootfs, entries)) }()
 	defer reader.Close()
-	base := in.Image + "-base"
-	_, err := b.Docker.Pipe(ctx, reader, "import", "-", base)
-	return base, err
+	_, err := b.Docker.Pipe(ctx, reader, "import", "-", image)
+	return err
 }
 
 // importImages runs containerd in the container for as long as it takes to hand
@@ -218,12 +215,12 @@ func runtimeSpec(ctx context.Context, in Inputs) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := exec.CommandContext(ctx, ctr, "oci", "spec").Output()
+	out, err := output(ctx, ctr, "oci", "spec")
 	if err != nil {
 		return nil, fmt.Errorf("ask ctr for its default container: %w", err)
 	}
 	var spec map[string]any
-	if err := json.NewDecoder(bytes.NewReader(out)).Decode(&spec); err != nil {
+	if err := json.Unmarshal(out, &spec); err != nil {
 		return nil, fmt.Errorf("read ctr's default container: %w", err)
 	}
 	process, ok := spec["process"].(map[string]any)
@@ -239,6 +236,22 @@ func runtimeSpec(ctx context.Context, in Inputs) ([]byte, error) {
 	hooks["createContainer"] = append(create, map[string]any{"path": "/kind/bin/mount-product-files.sh"})
 	spec["hooks"] = hooks
 	return json.Marshal(spec)
+}
+
+// output runs one of the programs and returns what it prints; an error has what it
+// complains of.
+func output(ctx context.Context, command string, args ...string) ([]byte, error) {
+	out, err := exec.CommandContext(ctx, command, args...).Output()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return out, nil
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case errors.As(err, &exit):
+		return nil, fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
+	}
+	return nil, err
 }
 
 // ReadTools returns busybox of a tools file system as a layer with its links.

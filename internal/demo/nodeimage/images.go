@@ -49,7 +49,11 @@ func componentImages(in Inputs, kind kindSource, kubeadm []string, sandbox strin
 		return err
 	}
 	for _, reference := range append(kubeadm, sandbox) {
-		switch program := path.Base(reference[:strings.LastIndex(reference, ":")]); program {
+		tag, err := name.NewTag(reference, name.StrictValidation)
+		if err != nil {
+			return nil, fmt.Errorf("image %q of a node: %w", reference, err)
+		}
+		switch program := path.Base(tag.RepositoryStr()); program {
 		case "kube-proxy": // calls iptables, nft and conntrack
 			err = add(reference, program, "usr/local/bin/kube-proxy", ociimage.Config{}, tools)
 		case "coredns", "pause":
@@ -103,8 +107,12 @@ func readFile(archive, file string) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", archive, err)
 		}
-		if strings.TrimPrefix(header.Name, "./") == file {
-			return io.ReadAll(reader)
+		if strings.TrimPrefix(header.Name, "./") != file {
+			continue
 		}
+		if header.Typeflag != tar.TypeReg {
+			return nil, fmt.Errorf("%s: %s is no regular file", archive, file)
+		}
+		return io.ReadAll(reader)
 	}
 }

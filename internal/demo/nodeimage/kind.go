@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"go/ast"
 	"go/constant"
-	"go/importer"
 	"go/parser"
 	"go/token"
 	"go/types"
@@ -52,7 +51,7 @@ func stringConstants(file string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := types.Config{Importer: importer.Default(), Error: func(error) {}}
+	config := types.Config{Error: func(error) {}}
 	// Errors about what other files declare do not matter to constants.
 	pkg, _ := config.Check("constants", files, []*ast.File{parsed}, nil)
 	out := map[string]string{}

@@ -17,7 +17,7 @@ import (
 func unwanted(name string) bool {
 	dir, file := path.Split(name)
 	switch strings.TrimPrefix(strings.TrimPrefix(dir, "usr/"), "lib/systemd/system/") {
-	case "multi-user.target.wants/", "local-fs.target.wants/":
+	case "multi-user.target.wants/", "local-fs.target.wants/", "basic.target.wants/":
 		return true
 	case "sysinit.target.wants/":
 		return file == "systemd-tmpfiles-setup.service"
