@@ -7,8 +7,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
 )
 
 // Log prints steps.
@@ -18,19 +20,13 @@ type Log struct {
 	color    bool
 	now      func() time.Time
 	every    time.Duration
-	width    int
+	columns  int
 
-	mu      sync.Mutex
-	current *Step
-	times   []Time
+	mu sync.Mutex // of out
 }
 
-// Time is how long a step took.
-type Time struct {
-	Step string
-	Took time.Duration
-	Said string
-}
+// nameWidth is the width of a step's name.
+const nameWidth = 18
 
 // Options of a Log.
 type Options struct {
@@ -38,6 +34,9 @@ type Options struct {
 	Terminal bool
 	// Color allows colours.
 	Color bool
+	// Columns of the terminal, 80 when zero: a longer line could not be written
+	// again in its place.
+	Columns int
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -48,12 +47,15 @@ func New(out io.Writer, options Options) *Log {
 	if options.Terminal {
 		every = 200 * time.Millisecond
 	}
-	return &Log{out: out, terminal: options.Terminal, color: options.Color, now: options.Now, every: every, width: 18}
+	columns := options.Columns
+	if columns == 0 {
+		columns = 80
+	}
+	return &Log{out: out, terminal: options.Terminal, color: options.Color, now: options.Now, every: every, columns: columns}
 }
 
 // Step is a step that runs.
 type Step struct {
-	log     *Log
 	name    string
 	started time.Time
 	mu      sync.Mutex
@@ -84,12 +86,9 @@ func (s *Step) said() (doing, result string) {
 // Do runs a step and prints its progress and its end. An error goes to the
 // caller, with the step's name.
 func (l *Log) Do(ctx context.Context, name string, run func(context.Context, *Step) error) error {
-	step := &Step{log: l, name: name, started: l.now()}
-	l.mu.Lock()
-	l.current = step
-	l.mu.Unlock()
+	step := &Step{name: name, started: l.now()}
 	if !l.terminal {
-		l.print("  %-*s started\n", l.width, name)
+		l.print("  %-*s started\n", nameWidth, name)
 	}
 	stop := make(chan struct{})
 	var ticking sync.WaitGroup
@@ -104,22 +103,28 @@ func (l *Log) Do(ctx context.Context, name string, run func(context.Context, *St
 	took := l.now().Sub(step.started)
 	_, result := step.said()
 	if err != nil {
-		l.line("✗", "31", name, took, "failed")
+		why := "failed"
+		if ctx.Err() != nil {
+			why = "interrupted"
+		}
+		l.line("✗", "31", name, took, why)
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	l.line("✓", "32", name, took, result)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.times = append(l.times, Time{name, took, result})
 	return nil
 }
 
-// Times returns how long each finished step took.
-func (l *Log) Times() []Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return append([]Time(nil), l.times...)
+// Note prints a line of its own, also while a step runs.
+func (l *Log) Note(format string, args ...any) {
+	clear := ""
+	if l.terminal {
+		clear = clearLine
+	}
+	l.print("%s  %s\n", clear, fmt.Sprintf(format, args...))
 }
+
+// clearLine goes to the start of the terminal's line and clears it.
+const clearLine = "\r\x1b[K"
 
 func (l *Log) tick(step *Step, stop <-chan struct{}) {
 	ticker := time.NewTicker(l.every)
@@ -129,26 +134,32 @@ func (l *Log) tick(step *Step, stop <-chan struct{}) {
 		case <-stop:
 			return
 		case <-ticker.C:
-			doing, _ := step.said()
-			took := Duration(l.now().Sub(step.started))
-			if l.terminal {
-				l.print("\r\x1b[K… %-*s %7s  %s", l.width, step.name, took, short(doing, 90))
-			} else {
-				l.print("… %-*s %7s  %s\n", l.width, step.name, took, doing)
-			}
+			l.running(step)
 		}
+	}
+}
+
+// running prints what a step is at.
+func (l *Log) running(step *Step) {
+	doing, _ := step.said()
+	line := fmt.Sprintf("… %-*s %7s  %s", nameWidth, step.name, Duration(l.now().Sub(step.started)), printable(doing))
+	if l.terminal {
+		l.print("%s%s", clearLine, short(line, l.columns-1))
+	} else {
+		l.print("%s\n", strings.TrimRight(line, " "))
 	}
 }
 
 func (l *Log) line(mark, color, name string, took time.Duration, said string) {
 	clear := ""
 	if l.terminal {
-		clear = "\r\x1b[K"
+		clear = clearLine
 	}
 	if l.color {
 		mark = "\x1b[" + color + "m" + mark + "\x1b[0m"
 	}
-	l.print("%s%s %-*s %7s  %s\n", clear, mark, l.width, name, Duration(took), said)
+	line := fmt.Sprintf("%s%s %-*s %7s  %s", clear, mark, nameWidth, name, Duration(took), printable(said))
+	l.print("%s\n", strings.TrimRight(line, " "))
 }
 
 func (l *Log) print(format string, args ...any) {
@@ -157,21 +168,30 @@ func (l *Log) print(format string, args ...any) {
 	fmt.Fprintf(l.out, format, args...)
 }
 
-// Duration writes a time as a person would: 0.4 s, 12 s, 3 min 05 s.
+// Duration writes a time as a person would: 0.4 s, 12 s, 3 m 05 s.
 func Duration(d time.Duration) string {
 	switch {
-	case d < 10*time.Second:
+	case d < 9950*time.Millisecond:
 		return fmt.Sprintf("%.1f s", d.Seconds())
-	case d < time.Minute:
+	case d < 59500*time.Millisecond:
 		return fmt.Sprintf("%.0f s", d.Seconds())
 	}
-	d = d.Round(time.Second)
-	return fmt.Sprintf("%d m %02d s", int(d.Minutes()), int(d.Seconds())%60)
+	seconds := int(d.Round(time.Second).Seconds())
+	return fmt.Sprintf("%d m %02d s", seconds/60, seconds%60)
 }
 
+// short cuts a text to so many characters.
 func short(text string, n int) string {
 	if runes := []rune(text); len(runes) > n {
-		return string(runes[:n-1]) + "…"
+		return string(runes[:max(0, n-1)]) + "…"
 	}
 	return text
+}
+
+// printable puts a text on one line: what a step is at can be the words of
+// another program, with newlines and a terminal's control codes in them.
+func printable(text string) string {
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool {
+		return unicode.IsSpace(r) || unicode.IsControl(r)
+	}), " ")
 }
