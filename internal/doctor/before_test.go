@@ -123,7 +123,7 @@ func TestBeforeStart(t *testing.T) {
 		}, []expectation{{Problem, "bundle", []string{"404", "push the image"}}}, 0},
 		{"task that would not fit", func(w *world) {
 			w.yaml("apiVersion: tekton.dev/v1\nkind: Task\nmetadata: {name: train, namespace: team}\nspec:\n  stepTemplate: {computeResources: {requests: {memory: 1Gi}}}\n  steps: [{name: train, image: i, command: [c], computeResources: {limits: {cpu: \"2\"}}}]")
-		}, []expectation{{Problem, "capacity", []string{
+		}, []expectation{{Warning, "capacity", []string{
 			"task train would wait for a node: it asks for 2 CPU and 1Gi of memory",
 			"node node-1: 2 CPU asked, 1400m free: of 4 allocatable, 4 pods hold 2600m",
 			"most is held by research/notebook-0 1500m, research/database-0 800m, kube-system/kube-apiserver 250m",
@@ -160,6 +160,8 @@ func TestBeforeStart(t *testing.T) {
 			w.yaml("apiVersion: v1\nkind: Node\nmetadata: {name: node-1}\nstatus: {allocatable: {cpu: \"4\", memory: 16Gi, pods: \"110\"}, nodeInfo: {architecture: arm64}}")
 		}, []expectation{{Problem, "builder", []string{"is for linux/amd64"}}}, 0},
 		{"image that exists already", func(w *world) { w.options.Image = w.push("trainer", nil) }, nil, 0},
+		{"image without a tag", func(w *world) { w.options.Image = w.host() + "/trainer" },
+			[]expectation{{Problem, "registry", []string{"has no tag", "/trainer:TAG"}}}, 0},
 		{"image by digest that is gone", func(w *world) { w.options.Image = w.host() + "/trainer@sha256:" + strings.Repeat("1", 64) },
 			[]expectation{{Problem, "image", []string{"404"}}}, 0},
 		{"registry in plain http that the run lists", func(w *world) {

@@ -154,7 +154,11 @@ func (e *exam) fits(ctx context.Context, name string, task *pipelinev1.TaskSpec)
 	if _, ok := v.Fits(); ok {
 		return v.Requests, nil
 	}
-	e.report.add(e.shortage(fmt.Sprintf("task %s would wait for a node: it asks for %s", name, amounts(v.Requests)), v))
+	f := e.shortage(fmt.Sprintf("task %s would wait for a node: it asks for %s", name, amounts(v.Requests)), v)
+	if freeable(v) >= 0 {
+		f.Level = Warning // it would only wait until others end
+	}
+	e.report.add(f)
 	return nil, nil
 }
 

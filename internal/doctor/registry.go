@@ -144,6 +144,10 @@ func (e *exam) image(ctx context.Context, p registryProbe, image string) error {
 		// A pipeline that starts from an image that exists.
 		return e.readable(ctx, p, "image", image)
 	}
+	if _, err := name.NewTag(image, name.StrictValidation); err != nil {
+		e.problem("registry", "name it as "+ref.Context().Name()+":TAG", "the image %s that is built has no tag, and the build wants one", image)
+		return nil
+	}
 	// Reading first: it goes through the client's rule about plain http, and tells
 	// a registry that is down from one that forbids pushing.
 	if _, err := p.client.Digest(ctx, ref); err != nil && !errors.Is(err, registryclient.ErrNotFound) && !errors.Is(err, registryclient.ErrDenied) {

@@ -294,8 +294,8 @@ func TestRun(t *testing.T) {
 			w.started(running, onNode, `{phase: Running, containerStatuses: [{name: step-train, image: i, state: {running: {}}}]}`)
 			pr := w.find("PipelineRun", "run-1")
 			pr.Status.PipelineSpec = w.pipelineSpec(`{tasks: [{name: train, taskRef: {name: train}}, {name: next, taskSpec: {steps: [{name: s, image: i, command: [c]}, {name: t, image: i, command: [c], computeResources: {requests: {cpu: "1"}}}]}}]}`)
-			pr.Spec.TaskRunSpecs = w.taskRunSpecs(`[{pipelineTaskName: next, stepSpecs: [{name: s, computeResources: {requests: {cpu: "1"}}}]}]`)
-		}, expectation{Problem, "capacity", []string{"task next would wait for a node: it asks for 2 CPU"}}},
+			pr.Spec.TaskRunSpecs = w.taskRunSpecs(`[{pipelineTaskName: next, stepSpecs: [{name: s, computeResources: {requests: {cpu: "4"}}}]}]`)
+		}, expectation{Problem, "capacity", []string{"task next would wait for a node: it asks for 5 CPU"}}},
 		{"the newest event counts", func(w *world) {
 			w.started(running, onNode, waitingFor("ContainerCreating", ""))
 			w.event("Pod", "pod-uid", "FailedMount", "the old reason")

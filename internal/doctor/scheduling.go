@@ -120,7 +120,7 @@ func relief(v schedule.Verdict) string {
 		return "change what the pod demands of its node, or make a node meet it: more resources would not help"
 	}
 	// The nearest that can be freed; otherwise the nearest.
-	n := lacking[max(0, slices.IndexFunc(lacking, func(n schedule.Node) bool { _, ok := n.Relief(); return ok }))]
+	n := lacking[max(0, freeable(v))]
 	var most, now []string
 	for _, s := range n.Shortages {
 		if room := s.Room(); room.Cmp(s.Requested) < 0 {
@@ -169,6 +169,12 @@ func relief(v schedule.Verdict) string {
 		said += fmt.Sprintf("; or at once when it asks for at most %s", and(now))
 	}
 	return said
+}
+
+// freeable is the first of the lacking nodes that would do if other pods ended; -1
+// when none would.
+func freeable(v schedule.Verdict) int {
+	return slices.IndexFunc(v.Lacking(), func(n schedule.Node) bool { _, ok := n.Relief(); return ok })
 }
 
 // podOf is the pod that Tekton would make of a task, as far as the scheduler cares.
