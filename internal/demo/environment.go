@@ -13,19 +13,21 @@ import (
 // Environment describes a demo that is up, for those who use it: the end-to-end
 // tests, and people's own tools. It holds no secret.
 type Environment struct {
+	// Name is the cluster's, and that of its Docker network.
+	Name string `json:"name"`
 	// Checkout is the repository's root.
 	Checkout string `json:"checkout"`
 	// Kubeconfig has the cluster's address and credentials.
 	Kubeconfig string `json:"kubeconfig"`
 	// Registry is the registry's name, on this machine, on nodes and in pods.
 	Registry string `json:"registry"`
-	// Git is the git server's name, the same everywhere.
-	Git string `json:"git"`
+	// GitURL is the address of the git server's repository, the same everywhere.
+	GitURL string `json:"gitUrl"`
 	// S3 is the S3 server's address on this machine, S3InCluster that in pods.
 	S3          string `json:"s3"`
 	S3InCluster string `json:"s3InCluster"`
 	Bucket      string `json:"bucket"`
-	// Programs are paths of kubectl, tkn and kind.
+	// Programs are paths of kubectl, tkn, kind and yard.
 	Programs map[string]string `json:"programs"`
 	// Images are references by digest: shell, tool, builder, run, s3.
 	Images map[string]string `json:"images"`
@@ -57,8 +59,8 @@ func ReadEnvironment(getenv func(string) string) (Environment, error) {
 // writeEnvironment writes the description, once the cluster is up.
 func (d *Demo) writeEnvironment() error {
 	e := Environment{
-		Checkout: d.Checkout, Kubeconfig: d.kubeconfig(),
-		Registry: d.RegistryHost(), Git: d.GitHost(),
+		Name: d.Name, Checkout: d.Checkout, Kubeconfig: d.kubeconfig(),
+		Registry: d.RegistryHost(), GitURL: d.GitURL(),
 		S3: d.S3Endpoint(), S3InCluster: S3InCluster, Bucket: Bucket,
 		Programs: map[string]string{},
 		Images: map[string]string{
@@ -73,6 +75,7 @@ func (d *Demo) writeEnvironment() error {
 		}
 		e.Programs[name] = path
 	}
+	e.Programs["yard"] = d.yard()
 	data, err := json.MarshalIndent(e, "", "  ")
 	if err != nil {
 		return err

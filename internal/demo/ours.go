@@ -133,7 +133,7 @@ func (d *Demo) PrepareNamespace(ctx context.Context, namespace string) error {
 		configMap(namespace, "trainyard-store", map[string]string{"endpoint": S3InCluster, "region": region, "bucket": Bucket}),
 	}
 	if bundle := hostCertificates(); bundle != "" {
-		objects = append(objects, configMap(namespace, "ca-bundle", map[string]string{"ca-bundle.crt": bundle}))
+		objects = append(objects, configMap(namespace, "trainyard-ca", map[string]string{"ca-bundle.crt": bundle}))
 	}
 	for _, object := range objects {
 		data, err := json.Marshal(object)

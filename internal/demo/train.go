@@ -112,7 +112,7 @@ func (d *Demo) Train(ctx context.Context, step *progress.Step) error {
 		"revision":            commit,
 		"builder-image":       d.inCluster.Builder,
 		"run-image":           d.inCluster.Run,
-		"image":               d.RegistryHost() + "/trainyard/trainer",
+		"image":               d.RegistryHost() + "/trainyard/trainer:demo",
 		"insecure-registries": d.RegistryHost(),
 	}
 	key := inputKey(params, d.inCluster.Tool)
@@ -213,8 +213,7 @@ func (d *Demo) follow(ctx context.Context, k kubectl.CLI, step *progress.Step, n
 		case "True":
 			return nil
 		case "False":
-			return fmt.Errorf("run %s: %s: %s\nread it with: KUBECONFIG=%s kubectl -n %s describe pipelinerun %s, or tkn pr logs %s",
-				name, state.Reason, state.Message, d.kubeconfig(), Namespace, name, name)
+			return d.failure(ctx, k, name, state)
 		}
 		tasks, err := d.tasks(ctx, k, name)
 		if err != nil {
@@ -225,6 +224,22 @@ func (d *Demo) follow(ctx context.Context, k kubectl.CLI, step *progress.Step, n
 			return errors.Join(err, fmt.Errorf("run %s goes on in the cluster", name))
 		}
 	}
+}
+
+// failure says why a run failed, in the words of its tasks.
+func (d *Demo) failure(ctx context.Context, k kubectl.CLI, name string, state condition) error {
+	why := state.Reason + ": " + state.Message
+	tasks, err := d.tasks(ctx, k, name)
+	if err != nil {
+		return err
+	}
+	for _, task := range tasks {
+		if of := succeeded(task.Status.Conditions); of.Status == "False" {
+			why = task.task() + ": " + of.Message
+			break
+		}
+	}
+	return fmt.Errorf("run %s: %s\nKUBECONFIG=%s %s doctor --namespace %s %s says more", name, why, d.kubeconfig(), d.yard(), Namespace, name)
 }
 
 func (d *Demo) tasks(ctx context.Context, k kubectl.CLI, run string) ([]taskRun, error) {

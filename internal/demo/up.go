@@ -93,6 +93,7 @@ func (d *Demo) Images(ctx context.Context, step *progress.Step) error {
 	if err := d.images.prepare(ctx, step); err != nil {
 		return err
 	}
+	step.Doing("compiling yard")
 	return d.buildOurs(ctx)
 }
 

@@ -216,6 +216,13 @@ func (e env) pod(t *testing.T, namespace, image string, variables []corev1.EnvVa
 	if err != nil {
 		t.Fatal(err)
 	}
+	return e.podEnd(t, created)
+}
+
+// podEnd waits until a pod has succeeded and returns what it printed.
+func (e env) podEnd(t *testing.T, created *corev1.Pod) string {
+	t.Helper()
+	pods := e.kube.CoreV1().Pods(created.Namespace)
 	var phase corev1.PodPhase
 	e.until(t, 2*time.Minute, "pod "+created.Name+" ends", func(ctx context.Context) (bool, string, error) {
 		got, err := pods.Get(ctx, created.Name, metav1.GetOptions{})

@@ -4,58 +4,83 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
 
-// restarts after which a container that crashes is given up.
-const restarts = 3
+const (
+	// restarts after which a container that crashes is given up.
+	restarts = 3
+	// looks, one after the other, at a pod that cannot become ready. More than
+	// one, since an image is asked for again, and a pod of an earlier rollout is
+	// on its way out.
+	looks = 5
+)
 
-// pods is what WaitForPods reads of kubectl's list.
+// pods is what WaitForDeployments reads of kubectl's list.
 type pods struct {
-	Items []struct {
-		Metadata struct {
-			Name   string            `json:"name"`
-			Labels map[string]string `json:"labels"`
-		} `json:"metadata"`
-		Status struct {
-			ContainerStatuses []struct {
-				Name         string `json:"name"`
-				Ready        bool   `json:"ready"`
-				RestartCount int    `json:"restartCount"`
-				State        struct {
-					Waiting *struct {
-						Reason  string `json:"reason"`
-						Message string `json:"message"`
-					} `json:"waiting"`
-				} `json:"state"`
-			} `json:"containerStatuses"`
-		} `json:"status"`
-	} `json:"items"`
+	Items []pod `json:"items"`
+}
+
+type pod struct {
+	Metadata struct {
+		Name              string `json:"name"`
+		DeletionTimestamp string `json:"deletionTimestamp"`
+	} `json:"metadata"`
+	Status struct {
+		InitContainerStatuses []container `json:"initContainerStatuses"`
+		ContainerStatuses     []container `json:"containerStatuses"`
+	} `json:"status"`
+}
+
+type container struct {
+	Name         string `json:"name"`
+	RestartCount int    `json:"restartCount"`
+	State        struct {
+		Waiting *struct {
+			Reason  string `json:"reason"`
+			Message string `json:"message"`
+		} `json:"waiting"`
+	} `json:"state"`
 }
 
 // hopeless returns why a pod will not become ready by waiting, or "".
 func (p pods) hopeless() string {
 	for _, pod := range p.Items {
-		for _, container := range pod.Status.ContainerStatuses {
-			waiting := container.State.Waiting
-			switch {
-			case waiting == nil:
-			case waiting.Reason == "CrashLoopBackOff" && container.RestartCount >= restarts:
-				return fmt.Sprintf("pod %s: container %s crashes (%d restarts)", pod.Metadata.Name, container.Name, container.RestartCount)
-			case waiting.Reason == "ImagePullBackOff" || waiting.Reason == "InvalidImageName" || waiting.Reason == "CreateContainerConfigError":
-				return fmt.Sprintf("pod %s: %s: %s", pod.Metadata.Name, waiting.Reason, waiting.Message)
+		if pod.Metadata.DeletionTimestamp != "" {
+			continue
+		}
+		for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+			if why := container.hopeless(); why != "" {
+				return "pod " + pod.Metadata.Name + ": container " + container.Name + why
 			}
 		}
 	}
 	return ""
 }
 
+func (c container) hopeless() string {
+	waiting := c.State.Waiting
+	if waiting == nil {
+		return ""
+	}
+	switch waiting.Reason {
+	case "CrashLoopBackOff":
+		if c.RestartCount >= restarts {
+			return fmt.Sprintf(" crashes (%d restarts)", c.RestartCount)
+		}
+	case "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
+		return ": " + waiting.Reason + ": " + waiting.Message
+	}
+	return ""
+}
+
 // WaitForDeployments returns when every deployment of a namespace is available,
-// or as soon as one of its pods cannot become ready.
+// or when one of its pods cannot become ready.
 func (c CLI) WaitForDeployments(ctx context.Context, namespace string, timeout time.Duration) error {
 	deadline := time.Now().Add(timeout)
-	for {
+	for hopeless := 0; ; {
 		_, err := c.Run(ctx, "--namespace", namespace, "wait", "--for=condition=Available", "deployment", "--all", "--timeout=3s")
 		if err == nil {
 			return nil
@@ -74,7 +99,12 @@ func (c CLI) WaitForDeployments(ctx context.Context, namespace string, timeout t
 		if err := json.Unmarshal([]byte(out), &list); err != nil {
 			return fmt.Errorf("read the pods of %s: %w", namespace, err)
 		}
-		if why := list.hopeless(); why != "" {
+		why := list.hopeless()
+		hopeless++
+		if why == "" {
+			hopeless = 0
+		}
+		if hopeless == looks {
 			return fmt.Errorf("namespace %s: %s (kubectl --kubeconfig %s --namespace %s describe pods says more)", namespace, why, c.Kubeconfig, namespace)
 		}
 		if time.Now().After(deadline) {
