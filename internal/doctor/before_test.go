@@ -108,6 +108,9 @@ func TestBeforeStart(t *testing.T) {
 			[]expectation{{Problem, "pipeline", []string{"pipeline train-and-promote does not exist in namespace team"}}}, 0},
 		{"task is not there", func(w *world) { w.remove("Task", "report") },
 			[]expectation{{Problem, "pipeline", []string{"refers to Task report, which does not exist", "tasks/report.yaml"}}}, 0},
+		{"tasks that were not rendered", func(w *world) {
+			w.yaml("apiVersion: tekton.dev/v1\nkind: Task\nmetadata: {name: report, namespace: team}\nspec:\n  params: [{name: tool, default: \"r.example/yard@sha256:" + strings.Repeat("0", 64) + "\"}]\n  steps: [{name: s, image: ghcr.io/trainyard/yard, command: [c]}, {name: t, image: $(params.tool), command: [c]}]")
+		}, []expectation{{Problem, "pipeline", []string{"task report: step s has the placeholder ghcr.io/trainyard/yard"}}, {Problem, "pipeline", []string{"step t has an image whose digest is zeros"}}}, 0},
 		{"config map that a task needs", func(w *world) {
 			w.yaml("apiVersion: tekton.dev/v1\nkind: Task\nmetadata: {name: report, namespace: team}\nspec:\n  params: [{name: map, default: settings}]\n  steps: [{name: s, image: i, command: [c], envFrom: [{configMapRef: {name: $(params.map)}}]}]")
 		}, []expectation{{Problem, "reference", []string{"task report needs ConfigMap settings, which does not exist"}}}, 0},

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/trainyard/trainyard/internal/manifest"
 )
 
 // pipeline examines a pipeline by name: its tasks, what they refer to, and whether
@@ -64,6 +66,7 @@ func (e *exam) pipelineTasks(ctx context.Context, spec *pipelinev1.PipelineSpec)
 		if err := e.resolve(ctx, t.Name, task, known); err != nil {
 			return err
 		}
+		e.placeholder(t.Name, task, known)
 		list, err := e.fits(ctx, t.Name, task)
 		if err != nil {
 			return err
@@ -77,6 +80,22 @@ func (e *exam) pipelineTasks(ctx context.Context, spec *pipelinev1.PipelineSpec)
 		e.ok("pipeline", "%s found", count(sound, "task"))
 	}
 	return nil
+}
+
+// placeholder reports a step whose image was never filled in: the tasks name the
+// tool without a digest, for rendering to replace.
+func (e *exam) placeholder(name string, task *pipelinev1.TaskSpec, known params) {
+	const remedy = "apply tasks that were rendered with the digest of an image: those of a release, of yard render, or of kustomize with an image set"
+	for _, s := range task.Steps {
+		image, ok := known.fill(s.Image)
+		switch {
+		case !ok:
+		case image == manifest.Placeholder:
+			e.problem("pipeline", remedy, "task %s: step %s has the placeholder %s for an image, which nobody publishes without a digest", name, s.Name, image)
+		case strings.HasSuffix(image, "@sha256:"+strings.Repeat("0", 64)):
+			e.problem("pipeline", remedy, "task %s: step %s has an image whose digest is zeros: none was set", name, s.Name)
+		}
+	}
 }
 
 // taskSpec finds the specification of a task of a pipeline; nil when it is not
