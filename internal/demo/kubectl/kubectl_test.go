@@ -70,7 +70,7 @@ func TestAFailureSaysWhatKubectlSays(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `exit status 1: Error from server (NotFound): secrets "s3-root" not found`) {
 		t.Errorf("error %v", err)
 	}
-	if !Missing(err) || Missing(nil) || Missing(errors.New("connection refused")) {
+	if !Missing(err) || Missing(nil) || Missing(errors.New("kubectl: not found")) {
 		t.Error("a missing object is not told from other errors")
 	}
 }
