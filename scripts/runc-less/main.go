@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"syscall"
 
 	"github.com/trainyard/trainyard/internal/demo/capability"
@@ -41,26 +40,6 @@ func run(args []string) error {
 			return fmt.Errorf("find runc (Debian's package runc has it): %w", err)
 		}
 	}
-	return syscall.Exec(runc, append([]string{"runc"}, args...), os.Environ())
-}
-
-// specification is the file in args that says which capabilities a process gets:
-// a bundle's config.json, or the process file of an exec; "" where there is none.
-func specification(args []string) string {
-	command := ""
-	for i, arg := range args {
-		switch {
-		case command == "" && (arg == "create" || arg == "run" || arg == "exec"):
-			command = arg
-		case i+1 == len(args):
-		case (command == "create" || command == "run") && (arg == "--bundle" || arg == "-b"):
-			return filepath.Join(args[i+1], "config.json")
-		case command == "exec" && (arg == "--process" || arg == "-p"):
-			return args[i+1]
-		}
-	}
-	if command == "create" || command == "run" {
-		return "config.json" // runc's own default: the working directory
-	}
-	return ""
+	err = syscall.Exec(runc, append([]string{"runc"}, args...), os.Environ())
+	return fmt.Errorf("become %s: %w", runc, err)
 }

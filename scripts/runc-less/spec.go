@@ -4,59 +4,68 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/trainyard/trainyard/internal/demo/capability"
 )
 
 // restrict rewrites an OCI specification (or its process alone) in place, so
 // that no set of capabilities holds one outside held. Everything else stays as
-// it is, unknown fields included.
+// it is, unknown fields included; a file with nothing to take out stays whole.
 func restrict(file string, held capability.Set) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	var spec map[string]json.RawMessage
-	if err := json.Unmarshal(data, &spec); err != nil {
+	restricted, err := restrictSpec(data, held)
+	if err != nil {
 		return fmt.Errorf("%s is no OCI specification: %w", file, err)
 	}
-	if process, ok := spec["process"]; ok { // a config.json
-		restricted, err := restrictProcess(process, held)
-		if err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
-		spec["process"] = restricted
-		data, err = json.Marshal(spec)
-		if err != nil {
-			return err
-		}
-	} else if data, err = restrictProcess(data, held); err != nil {
-		return fmt.Errorf("%s: %w", file, err)
+	if restricted == nil {
+		return nil
 	}
-	return os.WriteFile(file, data, 0o600)
+	return os.WriteFile(file, restricted, 0o600)
 }
 
-func restrictProcess(data json.RawMessage, held capability.Set) (json.RawMessage, error) {
+// restrictSpec returns nil where there is nothing to take out.
+func restrictSpec(data []byte, held capability.Set) ([]byte, error) {
+	var spec map[string]json.RawMessage
+	if err := json.Unmarshal(data, &spec); err != nil {
+		return nil, err
+	}
+	process, isConfig := spec["process"] // a config.json
+	if !isConfig {
+		return restrictProcess(data, held)
+	}
+	restricted, err := restrictProcess(process, held)
+	if restricted == nil || err != nil {
+		return nil, err
+	}
+	spec["process"] = restricted
+	return json.Marshal(spec)
+}
+
+func restrictProcess(data []byte, held capability.Set) ([]byte, error) {
 	var process map[string]json.RawMessage
 	if err := json.Unmarshal(data, &process); err != nil {
 		return nil, fmt.Errorf("process: %w", err)
 	}
-	raw, ok := process["capabilities"]
-	if !ok {
-		return data, nil
+	raw, found := process["capabilities"]
+	if !found {
+		return nil, nil
 	}
 	var sets map[string][]string
 	if err := json.Unmarshal(raw, &sets); err != nil {
 		return nil, fmt.Errorf("process.capabilities: %w", err)
 	}
+	taken := false
 	for name, set := range sets {
-		kept := make([]string, 0, len(set))
-		for _, capability := range set {
-			if held.Has(capability) {
-				kept = append(kept, capability)
-			}
-		}
+		kept := slices.DeleteFunc(set, func(capability string) bool { return !held.Has(capability) })
+		taken = taken || len(kept) < len(set)
 		sets[name] = kept
+	}
+	if !taken {
+		return nil, nil
 	}
 	raw, err := json.Marshal(sets)
 	if err != nil {
