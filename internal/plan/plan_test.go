@@ -368,6 +368,12 @@ func TestMakeRefuses(t *testing.T) {
 			}
 			y.options.Folder = "out"
 		}, exitcode.BadInput, []string{"source folder out", "escapes"}},
+		"checkout through a link": {func(t *testing.T, y *yard) {
+			if err := os.Symlink(t.TempDir(), filepath.Join(y.options.Workspace, "checkout")); err != nil {
+				t.Fatal(err)
+			}
+			y.options.Path = "checkout"
+		}, exitcode.BadInput, []string{"source folder checkout", "escapes"}},
 		"nothing selected": {func(_ *testing.T, y *yard) {
 			y.files["project.toml"] = "[_]\nschema-version=\"0.2\"\n[io.buildpacks]\ninclude=[\"/x\"]\n"
 		}, exitcode.BadInput, []string{"no file is selected"}},
