@@ -1,6 +1,7 @@
 package capability_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,4 +63,38 @@ func TestBoundingReadsTheLineOfAStatusFile(t *testing.T) {
 			}
 		})
 	}
+}
+
+// FuzzBounding: a set is that of the file's line, and holds known names alone.
+func FuzzBounding(f *testing.F) {
+	for _, status := range []string{"CapBnd:\t000001ffffffffff\n", "CapBnd: 0", "CapBnd:", "CapBnd:-1\n", "CapBnd:\t1ffffffffffffffff", "Name:\tCapBnd:\t1\n", ""} {
+		f.Add(status)
+	}
+	file := filepath.Join(f.TempDir(), "status")
+	f.Fuzz(func(t *testing.T, status string) {
+		if err := os.WriteFile(file, []byte(status), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		set, err := capability.Bounding(file)
+		if err != nil {
+			return
+		}
+		found := false
+		for line := range strings.SplitSeq(status, "\n") {
+			digits, isLine := strings.CutPrefix(line, "CapBnd:")
+			if !isLine {
+				continue
+			}
+			var want uint64
+			_, err := fmt.Sscanf(strings.TrimSpace(digits), "%x", &want)
+			found = err == nil && capability.Set(want) == set
+			break
+		}
+		if !found {
+			t.Errorf("%q: %x", status, uint64(set))
+		}
+		if set.Has("") || set.Has("CAP_") || set.Has("CHOWN") {
+			t.Errorf("%x holds a capability without a name", uint64(set))
+		}
+	})
 }
