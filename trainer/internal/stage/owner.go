@@ -47,7 +47,7 @@ func own(dir, owner string, takeOver bool, now time.Time) error {
 		case err == nil && has.Owner == owner:
 			return nil
 		case err == nil && !takeOver:
-			return exitcode.Errorf(exitcode.Conflict, "%s is in use by %s since %s: wait for it or use another run; if it is gone for good, take over its directory (TRAINER_TAKE_OVER=true)",
+			return exitcode.Errorf(exitcode.Conflict, "%s is in use by %s since %s: wait for it or use another run; if it is gone for good, take over its directory (TRAINER_TAKE_OVER=true; in a pipeline, take-over=true)",
 				dir, has.Owner, has.Since.Format(time.RFC3339))
 		case err == nil:
 			return writeOwner(path, mine)
@@ -98,6 +98,19 @@ func createOwner(path string, o ownerFile) (err error) {
 	// volume refuses, its rules hold.
 	_ = f.Chmod(0o664)
 	return f.Sync()
+}
+
+// otherOwner returns who else has a run directory, "" for nobody. Whoever owns nothing
+// is not asked.
+func otherOwner(dir, owner string) (string, error) {
+	if owner == "" {
+		return "", nil
+	}
+	has, err := readOwner(filepath.Join(dir, OwnerFile))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && has.Owner == owner {
+		return "", nil
+	}
+	return has.Owner, err
 }
 
 // Disown gives a run directory back. That of another owner is left alone.

@@ -62,8 +62,13 @@ func TestAnotherOwnerIsRefusedBetweenStages(t *testing.T) {
 	// The report of the pipeline of b must not give away what is a's.
 	r := reportOf(t, b)
 	r.Statuses = []string{"prepare=Failed"}
-	if _, err := Report(t.Context(), r); err != nil {
-		t.Error(err)
+	var said bytes.Buffer
+	r.Out = &said
+	if page, err := Report(t.Context(), r); err != nil || page != "" || !strings.Contains(said.String(), "in use by trainyard/run-a; failed: prepare") {
+		t.Errorf("the report of the other one: page %q, %v, %q", page, err, said.String())
+	}
+	if got := resultsOf(t, r); got["verdict"] != NoVerdict || got["report-uri"] != "" || len(keysBelow(t, o.Store, "runs/")) > 0 {
+		t.Errorf("the other one published, results %v", got)
 	}
 	_, err = PrepareWithResults(t.Context(), b.Recording, b.Prepare, "")
 	refused("prepare again", err)

@@ -103,6 +103,13 @@ func (r *reporting) run(ctx context.Context) (string, error) {
 	if err := checkRun(o.RunDir); err != nil {
 		return "", err
 	}
+	other, err := otherOwner(o.RunDir, o.Owner)
+	if err != nil {
+		return "", err
+	}
+	if other != "" {
+		return "", r.refused(other)
+	}
 	id, err := ClaimRun(o.RunDir, o.RunID)
 	if err != nil {
 		return "", err
@@ -120,6 +127,16 @@ func (r *reporting) run(ctx context.Context) (string, error) {
 		}
 	}
 	return path, nil
+}
+
+// refused says why there is no page: what lies in the directory is another one's, and
+// so are its reports in the store.
+func (r *reporting) refused(other string) error {
+	if r.o.Out == nil {
+		return nil
+	}
+	_, err := fmt.Fprintf(r.o.Out, "nothing to report: %s is in use by %s; %s\n", r.o.RunDir, other, r.tasks)
+	return err
 }
 
 // nothing says that no stage came far enough to leave anything.
