@@ -231,6 +231,10 @@ func TestBeforeStart(t *testing.T) {
 			[]expectation{{Problem, "store", []string{"there is no Service s4 in namespace system"}}}, 0},
 		{"user may not see nodes", func(w *world) { w.change = forbid("nodes") },
 			[]expectation{{Warning, "capacity", []string{"nodes may not be seen with these rights"}}}, 0},
+		{"user may not see Tekton's deployments", func(w *world) {
+			w.change = forbid("deployments")
+			w.yaml("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: pipelines-info, namespace: tekton-pipelines}\ndata: {version: v0.59.0}")
+		}, []expectation{{Warning, "tekton", []string{"may not be seen with these rights"}}, {Problem, "tekton", []string{"v0.59.0"}}}, 0},
 		{"user may not see secrets", func(w *world) { w.change = forbid("secrets") },
 			[]expectation{{Warning, "secret", []string{"secrets may not be seen with these rights"}}}, 0},
 		{"user may see hardly anything", func(w *world) {

@@ -101,7 +101,7 @@ func shortInWords(node string, s schedule.Short) []string {
 		largest = append(largest, fmt.Sprintf("%s/%s %s", h.Namespace, h.Name, schedule.Quantity(s.Resource, h.Held)))
 	}
 	if len(largest) > 0 && s.Resource != corev1.ResourcePods {
-		lines = append(lines, "  most is held by "+strings.Join(largest, ", "))
+		lines = append(lines, "most is held by "+strings.Join(largest, ", "))
 	}
 	return lines
 }

@@ -38,11 +38,20 @@ func (e *exam) tekton(ctx context.Context) error {
 			continue
 		}
 		if err != nil {
-			// The namespace is Tekton's own: many users may not look into it.
-			return e.cannotSee("tekton", "deployments and config maps of namespace "+ns, err)
+			// The namespace is Tekton's own: many users may not look into it. The
+			// version alone is for everybody.
+			if err := e.cannotSee("tekton", "deployments and config maps of namespace "+ns, err); err != nil {
+				return err
+			}
+			info, err := e.Kube.CoreV1().ConfigMaps(ns).Get(ctx, "pipelines-info", metav1.GetOptions{})
+			if err != nil {
+				return nil // said already
+			}
+			e.tektonVersion(ns, info.Data["version"])
+			return nil
 		}
 		return firstError(
-			func() error { return e.tektonVersion(ctx, ns, controller) },
+			func() error { return e.versionOf(ctx, ns, controller) },
 			func() error { e.tektonPart(controller); return nil },
 			func() error { return e.tektonParts(ctx, ns) },
 			func() error { return e.tektonFlags(ctx, ns) },
@@ -52,7 +61,8 @@ func (e *exam) tekton(ctx context.Context) error {
 	return nil
 }
 
-func (e *exam) tektonVersion(ctx context.Context, ns string, controller *appsv1.Deployment) error {
+// versionOf asks for the version of an installation that may be looked into.
+func (e *exam) versionOf(ctx context.Context, ns string, controller *appsv1.Deployment) error {
 	info, err := e.Kube.CoreV1().ConfigMaps(ns).Get(ctx, "pipelines-info", metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return e.cannotSee("tekton", "config maps of namespace "+ns, err)
@@ -61,7 +71,11 @@ func (e *exam) tektonVersion(ctx context.Context, ns string, controller *appsv1.
 	if err == nil {
 		said = info.Data["version"]
 	}
-	said = cmp.Or(said, controller.Labels["app.kubernetes.io/version"])
+	e.tektonVersion(ns, cmp.Or(said, controller.Labels["app.kubernetes.io/version"]))
+	return nil
+}
+
+func (e *exam) tektonVersion(ns, said string) {
 	v, err := version.ParseGeneric(said)
 	switch {
 	case err != nil:
@@ -71,7 +85,6 @@ func (e *exam) tektonVersion(ctx context.Context, ns string, controller *appsv1.
 	default:
 		e.ok("tekton", "Tekton Pipelines %s in namespace %s", said, ns)
 	}
-	return nil
 }
 
 func (e *exam) tektonParts(ctx context.Context, ns string) error {
