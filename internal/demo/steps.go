@@ -3,7 +3,6 @@ package demo
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -303,9 +302,12 @@ func (d *Demo) Tekton(ctx context.Context, step *progress.Step) error {
 // Down removes everything of ours but the cache.
 func (d *Demo) Down(ctx context.Context, step *progress.Step) error {
 	containers, err := d.docker.Run(ctx, "ps", "--all", "--quiet", "--filter", "network="+d.Name)
+	if docker.NoEngine(err) {
+		step.Done("no Docker engine runs, so nothing of ours does")
+		return os.RemoveAll(d.state())
+	}
 	if err != nil {
-		// No engine, nothing that runs.
-		return errors.Join(os.RemoveAll(d.state()))
+		return err
 	}
 	ids := strings.Fields(containers)
 	if len(ids) > 0 {

@@ -55,14 +55,14 @@ func (d *Demo) Up(ctx context.Context) error {
 }
 
 func (d *Demo) do(ctx context.Context, steps []step) error {
-	if err := os.MkdirAll(d.state(), 0o755); err != nil {
-		return err
-	}
 	unlock, err := lock(d.state() + ".lock")
 	if err != nil {
 		return err
 	}
 	defer unlock()
+	if err := os.MkdirAll(d.state(), 0o755); err != nil {
+		return err
+	}
 	for _, step := range steps {
 		if err := d.Log.Do(ctx, step.name, step.run); err != nil {
 			return err
@@ -83,7 +83,7 @@ func (d *Demo) Images(ctx context.Context, step *progress.Step) error {
 		if reachable(ctx, mirror) {
 			from = "registry"
 		}
-		fmt.Fprintf(d.Out, "  images come from: %s (IMAGES=registry|source chooses)\n", from)
+		d.Log.Note("images come from: %s (IMAGES=registry|source chooses)", from)
 	}
 	if from == "registry" {
 		d.images = &registryImages{demo: d, mirror: mirror}
@@ -99,6 +99,11 @@ func (d *Demo) Images(ctx context.Context, step *progress.Step) error {
 
 // RunDown removes everything of ours but the cache.
 func (d *Demo) RunDown(ctx context.Context) error {
+	unlock, err := lock(d.state() + ".lock")
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	return d.Log.Do(ctx, "down", func(ctx context.Context, step *progress.Step) error {
 		if err := d.Down(ctx, step); err != nil {
 			return fmt.Errorf("%w: run make down again", err)

@@ -66,6 +66,14 @@ func Missing(err error) bool { return err != nil && missing.MatchString(err.Erro
 // exec says of the command.
 var missing = regexp.MustCompile(`(?i)no such (object|container|image|network|volume)|(container|image|network|volume) \S+ not found`)
 
+// NoEngine says whether err tells that there is no docker command or no engine
+// that runs.
+func NoEngine(err error) bool {
+	return errors.Is(err, exec.ErrNotFound) || err != nil && noEngine.MatchString(err.Error())
+}
+
+var noEngine = regexp.MustCompile(`(?i)cannot connect to the docker daemon|failed to connect to the docker api`)
+
 // HasImage says whether the engine holds an image.
 func (c CLI) HasImage(ctx context.Context, image string) (bool, error) {
 	_, err := c.Run(ctx, "image", "inspect", "--format", "{{.Id}}", image)

@@ -122,6 +122,27 @@ func TestMissing(t *testing.T) {
 	}
 }
 
+func TestNoEngine(t *testing.T) {
+	tests := map[string]bool{
+		"docker ps: exit status 1: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?":                                    true,
+		"docker ps: exit status 1: failed to connect to the docker API at unix:///var/run/docker.sock; check if the path is correct: connect: no such file or directory": true,
+		"docker ps: exit status 1: permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock: connect: permission denied":     false,
+		"docker ps: exit status 1: Error response from daemon: a timeout":                                                                                                false,
+	}
+	for text, want := range tests {
+		if got := docker.NoEngine(errors.New(text)); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+	t.Setenv("PATH", t.TempDir())
+	if _, err := (docker.CLI{}).Run(t.Context(), "ps"); !docker.NoEngine(err) {
+		t.Errorf("without the command: %v", err)
+	}
+	if docker.NoEngine(nil) {
+		t.Error("no error tells that there is no engine")
+	}
+}
+
 func TestHasImage(t *testing.T) {
 	script := `case "$*" in
 "image inspect --format {{.Id}} there:1") echo sha256:1 ;;
