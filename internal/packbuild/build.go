@@ -2,15 +2,19 @@ package packbuild
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/BurntSushi/toml"
+	"github.com/buildpacks/pack/pkg/cache"
 	pack "github.com/buildpacks/pack/pkg/client"
 	"github.com/buildpacks/pack/pkg/image"
 	"github.com/buildpacks/pack/pkg/logging"
@@ -88,6 +92,7 @@ func (o Options) build(ctx context.Context, f *plan.File) error {
 	opts := pack.BuildOptions{
 		Image: f.Build, Builder: builder, RunImage: f.RunImage, AppPath: filepath.Join(o.Plan, plan.SourceDir),
 		Env: env, Buildpacks: buildpacks, DefaultProcessType: f.ProcessType, CacheImage: f.CacheImage,
+		Cache:   caches(f.Image),
 		Publish: true, TrustBuilder: func(string) bool { return true }, PullPolicy: image.PullNever,
 		// Negative: those of the builder.
 		UserID: -1, GroupID: -1,
@@ -124,6 +129,17 @@ func (o Options) build(ctx context.Context, f *plan.File) error {
 	return p.Build(ctx, opts)
 }
 
+// caches names the engine's volumes after the repository. Pack would name them after
+// the build's tag, and so find nothing when the source has changed.
+func caches(image string) cache.CacheOpts {
+	repository, _, _ := strings.Cut(path.Base(image), ":")
+	sum := sha256.Sum256([]byte(path.Join(path.Dir(image), repository)))
+	volume := func(kind string) cache.CacheInfo {
+		return cache.CacheInfo{Format: cache.CacheVolume, Source: "trainyard-" + hex.EncodeToString(sum[:6]) + "." + kind}
+	}
+	return cache.CacheOpts{Build: volume("build"), Launch: volume("launch")}
+}
+
 // load gives the engine the builder, unless it has it, and returns its name there.
 func (o Options) load(ctx context.Context, f *plan.File) (string, error) {
 	ref, err := o.Registry.Reference(f.Builder)
@@ -134,8 +150,8 @@ func (o Options) load(ctx context.Context, f *plan.File) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	_, hex, _ := strings.Cut(f.BuilderDigest, ":")
-	tag, err := name.NewTag("trainyard.local/builder:" + hex)
+	_, digest, _ := strings.Cut(f.BuilderDigest, ":")
+	tag, err := name.NewTag("trainyard.local/builder:" + digest)
 	if err != nil {
 		return "", err
 	}

@@ -88,6 +88,13 @@ func TestBuildpacks(t *testing.T) {
 	}
 }
 
+func TestCacheIsOfTheRepositoryNotOfTheTag(t *testing.T) {
+	a, b, other := caches("r.example:5000/x/app:1"), caches("r.example:5000/x/app:2"), caches("r.example:5000/y/app:1")
+	if a != b || a == other || a.Build.Source == a.Launch.Source || a.Build.Source == "" {
+		t.Errorf("%+v, %+v, %+v", a, b, other)
+	}
+}
+
 func TestFetcherAsksOurRegistryClient(t *testing.T) {
 	registry := buildtest.NewRegistry(t)
 	img, err := random.Image(64, 2)
