@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -17,29 +18,37 @@ import (
 
 	"github.com/trainyard/trainyard/internal/demo"
 	"github.com/trainyard/trainyard/internal/demo/progress"
+	"github.com/trainyard/trainyard/internal/exitcode"
 )
-
-// errInterrupted ends what runs after SIGINT or SIGTERM.
-var errInterrupted = errors.New("interrupted: run the same again to go on from here")
 
 func main() {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-	code := 1
 	go func() {
-		if <-signals == syscall.SIGTERM {
-			code = 143
-		} else {
-			code = 130
-		}
-		cancel(errInterrupted)
+		s := (<-signals).(syscall.Signal)
 		signal.Stop(signals) // a second signal ends the program at once
+		cancel(fmt.Errorf("interrupted: run the same again to go on from here (%w)", exitcode.SignalError{Signal: s}))
 	}()
-	if err := root().ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "demo:", err)
-		os.Exit(code)
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run runs one command line and returns its exit code. An error is one line, or a
+// few with what a program said that was run.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	cmd := root()
+	cmd.SetArgs(args)
+	cmd.SetOut(stdout)
+	cmd.SetErr(stderr)
+	err := cmd.ExecuteContext(ctx)
+	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
+		// Many a function only says that its context ended: here is why.
+		err = fmt.Errorf("%w: %w", err, cause)
 	}
+	if err != nil {
+		fmt.Fprintln(stderr, "demo:", err)
+	}
+	return exitcode.Of(err)
 }
 
 func root() *cobra.Command {
@@ -70,18 +79,29 @@ func verb(use, short string, run func(*demo.Demo, context.Context) error) *cobra
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			settings, err := demo.SettingsFrom(os.Getenv)
 			if err != nil {
-				return err
+				return exitcode.New(exitcode.Usage, err)
 			}
 			if settings.Checkout, err = checkout(); err != nil {
 				return err
 			}
-			terminal := term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("TERM") != "dumb"
-			log := progress.New(cmd.OutOrStdout(), progress.Options{
-				Terminal: terminal, Color: terminal && os.Getenv("NO_COLOR") == "", Now: time.Now,
-			})
+			log := progress.New(cmd.OutOrStdout(), display(cmd.OutOrStdout(), os.Getenv))
 			return run(demo.New(settings, cmd.OutOrStdout(), log), cmd.Context())
 		},
 	}
+}
+
+// display says how progress is shown: a line that changes on a terminal alone.
+func display(out io.Writer, getenv func(string) string) progress.Options {
+	options := progress.Options{Now: time.Now}
+	file, isFile := out.(*os.File)
+	if !isFile || !term.IsTerminal(int(file.Fd())) || getenv("TERM") == "dumb" {
+		return options
+	}
+	options.Terminal, options.Color = true, getenv("NO_COLOR") == ""
+	if columns, _, err := term.GetSize(int(file.Fd())); err == nil {
+		options.Columns = columns
+	}
+	return options
 }
 
 // checkout finds the repository's root above the working directory.
