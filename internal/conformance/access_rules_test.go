@@ -3,6 +3,7 @@ package conformance
 import (
 	"encoding/json"
 
+	triggersv1beta1 "github.com/tektoncd/triggers/pkg/apis/triggers/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 )
@@ -17,6 +18,11 @@ func accessRules() []rule {
 			{"  access-key-id: \"\"\n", "  access-key-id: AKIA\n"},
 			{`"password": ""`, `"password": "hunter2"`},
 		}},
+		{"I-77: an event listener may read what it needs, in the namespace and in the cluster", listenerRights, [][2]string{
+			{"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: tekton-triggers-eventlistener-clusterroles}\n", "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}\n"},
+			{"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: tekton-triggers-eventlistener-roles}\n", "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}\n"},
+			{"  serviceAccountName: listener\n", ""},
+		}},
 		{"the names that everybody relies on", names, [][2]string{
 			{"metadata: {name: s3-credentials}\n", "metadata: {name: s3-credential}\n"},
 			{"  secret-access-key: \"\"\n", ""},
@@ -27,7 +33,17 @@ func accessRules() []rule {
 
 func noRights(r repository) []string {
 	var f findings
+	steps := map[string]bool{} // accounts that steps run as
+	for _, run := range r.runs {
+		steps[run.Spec.TaskRunTemplate.ServiceAccountName] = true
+		for _, s := range run.Spec.TaskRunSpecs {
+			steps[s.ServiceAccountName] = true
+		}
+	}
 	for name, a := range each(r.accounts) {
+		if !steps[name] {
+			continue
+		}
 		if a.AutomountServiceAccountToken == nil || *a.AutomountServiceAccountToken {
 			f.addf("ServiceAccount %s: its token is mounted into every step", name)
 		}
@@ -41,8 +57,42 @@ func noRights(r repository) []string {
 			subjects = b.Subjects
 		}
 		for _, s := range subjects {
-			if s.Kind == "ServiceAccount" && (s.Name == "trainyard-build" || s.Name == "trainyard-train") {
+			if s.Kind == "ServiceAccount" && steps[s.Name] {
 				f.addf("%s: %s gives rights to %s, whose steps run code of users", o.File, o, s.Name)
+			}
+		}
+	}
+	return f
+}
+
+// listenerRights looks for the two bindings of each listener's account. Without the one
+// for the cluster its pod ends again and again.
+func listenerRights(r repository) []string {
+	var f findings
+	bound := map[string]bool{} // kind of binding, role, account
+	for _, o := range r.objects {
+		var role rbacv1.RoleRef
+		var subjects []rbacv1.Subject
+		switch b := o.Typed.(type) {
+		case *rbacv1.RoleBinding:
+			role, subjects = b.RoleRef, b.Subjects
+		case *rbacv1.ClusterRoleBinding:
+			role, subjects = b.RoleRef, b.Subjects
+		}
+		for _, s := range subjects {
+			if s.Kind == "ServiceAccount" && role.Kind == "ClusterRole" {
+				bound[o.Kind.Kind+" "+role.Name+" "+s.Name] = true
+			}
+		}
+	}
+	for _, o := range r.objects {
+		l, ok := o.Typed.(*triggersv1beta1.EventListener)
+		if !ok {
+			continue
+		}
+		for kind, role := range map[string]string{"RoleBinding": "tekton-triggers-eventlistener-roles", "ClusterRoleBinding": "tekton-triggers-eventlistener-clusterroles"} {
+			if !bound[kind+" "+role+" "+l.Spec.ServiceAccountName] {
+				f.addf("EventListener %s: no %s gives %s to the ServiceAccount %q", l.Name, kind, role, l.Spec.ServiceAccountName)
 			}
 		}
 	}

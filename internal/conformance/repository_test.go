@@ -20,7 +20,7 @@ const root = "../.."
 // folders are those with YAML for clusters, and the kinds that belong there. (Plain
 // strings stand for "in whatever version": strict decoding knows the versions.)
 func folders() map[string][]string {
-	return map[string][]string{
+	all := map[string][]string{
 		"tasks":          {"Task"},
 		"pipelines":      {"Pipeline"},
 		"pipelines/runs": {"PipelineRun"},
@@ -28,6 +28,13 @@ func folders() map[string][]string {
 		"sa/examples":    {"Secret", "ConfigMap", "Role", "RoleBinding"},
 		"pv":             {"PersistentVolume", "PersistentVolumeClaim", "StorageClass"},
 	}
+	if _, err := os.Stat(filepath.Join(root, "triggers")); err == nil {
+		all["triggers"] = []string{
+			"EventListener", "Trigger", "TriggerBinding", "TriggerTemplate", "ClusterTriggerBinding",
+			"ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "Secret", "ConfigMap", "Service", "NetworkPolicy", "Ingress", "CronJob",
+		}
+	}
+	return all
 }
 
 // repository is what the rules look at.
