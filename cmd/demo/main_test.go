@@ -77,7 +77,7 @@ func TestASignalIsTheExitCodeAndASentence(t *testing.T) {
 		if code := run(ctx, []string{"down"}, &stdout, &stderr); code != want {
 			t.Errorf("%v: exit code %d", signal, code)
 		}
-		if !strings.HasPrefix(stderr.String(), "demo: down: interrupted: run again") || strings.Count(stderr.String(), "\n") != 1 {
+		if !strings.HasPrefix(stderr.String(), "demo: down: interrupted: run again") || strings.Count(stderr.String(), "\n") != 1 || strings.Count(stderr.String(), "interrupted") != 1 {
 			t.Errorf("%v: it says %q, want one line", signal, stderr.String())
 		}
 	}

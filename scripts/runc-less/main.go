@@ -18,13 +18,12 @@ import (
 )
 
 func main() {
-	if err := run(os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "runc-less:", err)
-		os.Exit(1)
-	}
+	fmt.Fprintln(os.Stderr, "runc-less:", become(os.Args[1:]))
+	os.Exit(1)
 }
 
-func run(args []string) error {
+// become turns this process into runc. It returns only when it cannot.
+func become(args []string) error {
 	held, err := capability.Bounding("/proc/self/status")
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,7 +50,8 @@ func TestTheProgramRestrictsAndBecomesRunc(t *testing.T) {
 	if want := "<--log><a b><create><--bundle><" + folder + "><c1><>"; out != want {
 		t.Errorf("runc got %s, want %s", out, want)
 	}
-	if exit, ok := err.(*exec.ExitError); !ok || exit.ExitCode() != 5 {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 5 {
 		t.Errorf("it ends with %v, runc with 5", err)
 	}
 	held, err := capability.Bounding("/proc/self/status")

@@ -126,7 +126,10 @@ func (e Engine) start(ctx context.Context) error {
 		}
 		select {
 		case err := <-died:
-			return fmt.Errorf("the Docker engine ended (%v): read %s", err, logFile)
+			if err == nil {
+				err = errors.New("without an error")
+			}
+			return fmt.Errorf("the Docker engine ended at once, read %s: %w", logFile, err)
 		case <-time.After(250 * time.Millisecond):
 		case <-ctx.Done():
 			return context.Cause(ctx)

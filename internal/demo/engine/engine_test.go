@@ -218,7 +218,7 @@ func TestAnEngineThatDoesNotStart(t *testing.T) {
 		"no dockerd afterwards":      {func(*machine) error { return nil }, "start the Docker engine"},
 		"it ends at once": {
 			func(m *machine) error { m.write("dockerd", "#!/bin/sh\nexit 1\n"); return nil },
-			"the Docker engine ended (exit status 1): read ",
+			"dockerd.log: exit status 1",
 		},
 	}
 	for name, test := range tests {

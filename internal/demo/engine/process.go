@@ -43,7 +43,7 @@ func find(id int) (found process, runs bool) {
 	// See proc(5). The second field, a name in parentheses, can hold any character.
 	text := string(data)
 	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
-	const state, started = 3 - 3, 22 - 3
+	const state, started = 0, 22 - 3 // the third and the 22nd
 	if len(fields) <= started {
 		return process{}, false
 	}

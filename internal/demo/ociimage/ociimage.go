@@ -100,7 +100,7 @@ func Write(writer *tar.Writer, folders map[string]bool, entries ...Entry) error 
 	for _, entry := range entries {
 		name := strings.TrimSuffix(entry.Path, "/")
 		if name == "." || !fs.ValidPath(name) {
-			return fmt.Errorf("path %q of an image: want one without a leading slash, . and ..", entry.Path)
+			return fmt.Errorf("path %q of an image: want one without a leading slash, and without . or .. in it", entry.Path)
 		}
 		if names[name] {
 			return fmt.Errorf("%s: two entries have this path", name)
