@@ -129,7 +129,7 @@ func (e Engine) start(ctx context.Context) error {
 			if err == nil {
 				err = errors.New("without an error")
 			}
-			return fmt.Errorf("the Docker engine ended at once, read %s: %w", logFile, err)
+			return fmt.Errorf("the Docker engine ended, read %s: %w", logFile, err)
 		case <-time.After(250 * time.Millisecond):
 		case <-ctx.Done():
 			return context.Cause(ctx)
