@@ -252,3 +252,47 @@ func FuzzCheckConstraint(f *testing.F) {
 		}
 	})
 }
+
+// What decides about a build must not come from the builder's home directory, nor
+// may a project's go line bring another toolchain.
+func TestCompileGivesGoItsEnvironment(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"go.mod": "module m\n", "go": "#!/bin/sh\nenv > " + dir + "/seen\nexit 1\n"})
+	command := filepath.Join(dir, "go")
+	if err := os.Chmod(command, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"PATH=" + os.Getenv("PATH"), "GOTOOLCHAIN=auto", "GOFLAGS=-mod=mod", "GOPROXY=https://proxy.example"}
+	var log strings.Builder
+	_, err := Toolchain{Command: command}.Compile(t.Context(), Compilation{Dir: dir, Env: env, Targets: []string{"."}, ModCache: "/m", Cache: "/c"}, &log)
+	if err == nil {
+		t.Fatal("a go command that fails is no error")
+	}
+	seen, err := os.ReadFile(filepath.Join(dir, "seen"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"GOTOOLCHAIN=local", "GOENV=off", "GOFLAGS=-mod=mod -modcacherw", "GOPROXY=https://proxy.example", "GOCACHE=/c", "GOMODCACHE=/m"} {
+		if !strings.Contains("\n"+string(seen), "\n"+want+"\n") {
+			t.Errorf("go was not given %s:\n%s", want, seen)
+		}
+	}
+}
+
+func TestTrimModulesKeepsTheArchives(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"cache/download/a.b/c/@v/v1.0.0.zip": "z", "a.b/c@v1.0.0/c.go": "package c\n", "golang.org/x/y@v1/y.go": "package y\n"})
+	if err := trimModules(dir); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 || entries[0].Name() != "cache" {
+		t.Errorf("left: %v, %v", entries, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "cache/download/a.b/c/@v/v1.0.0.zip")); err != nil {
+		t.Error(err)
+	}
+	if err := trimModules(filepath.Join(dir, "nowhere")); err != nil {
+		t.Errorf("nothing was downloaded: %v", err)
+	}
+}
