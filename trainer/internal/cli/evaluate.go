@@ -28,6 +28,9 @@ bytes for the same model and data, whatever the number of threads.`,
   trainer evaluate --run-dir runs/a --sample 50 --seed 7   # a quick look`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := stage.BeginEvaluateResults(o.ResultsDir); err != nil {
+				return err
+			}
 			if _, err := m.settle(a, cmd); err != nil {
 				return err
 			}

@@ -24,6 +24,9 @@ promoted changes nothing.`,
   trainer promote --run-dir runs/a --store s3://models --kserve-service models/llm`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := stage.BeginPromoteResults(o.ResultsDir); err != nil {
+				return err
+			}
 			var err error
 			if o.Target, err = t.open(cmd.Context()); err != nil {
 				return err

@@ -53,6 +53,12 @@ func BeginPrepareResults(dir string) error { return beginResults(dir, prepareRes
 // BeginTrainResults writes empty results, for what fails before the stage begins.
 func BeginTrainResults(dir string) error { return beginResults(dir, trainResults) }
 
+// BeginEvaluateResults writes empty results, for what fails before the stage begins.
+func BeginEvaluateResults(dir string) error { return beginResults(dir, evaluateResults) }
+
+// BeginPromoteResults writes empty results, for what fails before the stage begins.
+func BeginPromoteResults(dir string) error { return beginResults(dir, promoteResults) }
+
 func beginResults(dir string, declared []string) error {
 	results, err := declare(dir, declared)
 	if err != nil {
