@@ -40,10 +40,12 @@ func (b builds) build(t *testing.T, commit string, params ...pipelinev1.Param) b
 				Steps: []pipelinev1.Step{{
 					Name: "hash", Image: b.Images["shell"], SecurityContext: nonrootUser(),
 					Env: []corev1.EnvVar{{Name: "SHARED", Value: "$(workspaces.shared.path)"}},
-					// Modes and times too.
-					Script: "#!/bin/sh\nset -eu\ncd \"$SHARED/source\"\n" +
-						"(busybox find . -type f -exec busybox sha256sum {} \\; ; busybox find . -exec busybox stat -c '%n %a %Y %u' {} \\;) |\n" +
-						"  busybox sort | busybox sha256sum | busybox cut -d' ' -f1 | busybox tr -d '\\n' >/tekton/results/checkout\n",
+					// Modes, times and owners too. Not a script: its init container would run
+					// as the shell image's root.
+					Command: []string{"/bin/sh", "-euc"},
+					Args: []string{`cd "$SHARED/source"
+						(busybox find . -type f -exec busybox sha256sum {} \; ; busybox find . -exec busybox stat -c '%n %a %Y %u' {} \;) |
+						busybox sort | busybox sha256sum | busybox cut -d' ' -f1 | busybox tr -d '\n' >/tekton/results/checkout`},
 				}},
 			}},
 		}
