@@ -1,5 +1,3 @@
-//go:build tektonresolver
-
 package bundle
 
 import (

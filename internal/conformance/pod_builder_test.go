@@ -1,5 +1,3 @@
-//go:build tektonresolver
-
 package conformance
 
 import (
