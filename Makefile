@@ -10,7 +10,7 @@ GO            ?= go
 GOTESTFLAGS   ?=
 FUZZTIME      ?= 30s
 # Tests that need another program: to be compiled by vet and lint, run by their targets.
-EXTRA_TAGS    := versitygw,interop,e2e,kubectl
+EXTRA_TAGS    := versitygw,interop,e2e,e2e_slow,kubectl
 BENCHFLAGS    ?=
 E2EFLAGS      ?=
 GOLANGCI_LINT_VERSION := v2.15.0
