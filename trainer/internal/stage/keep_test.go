@@ -377,6 +377,9 @@ func TestFineTuneAModelOfTheStore(t *testing.T) {
 	if _, err := Lineage(t.Context(), LineageOptions{Target: o.Target, RunDir: o.RunDir, Checkpoint: o.Checkpoint}); err != nil {
 		t.Errorf("lineage: %v", err)
 	}
+	if b := readFile(t, o, "lineage/prepare.json"); !bytes.Contains(b, []byte(`"`+s.URL()+`/base/gpt2"`)) || bytes.Contains(b, []byte(inputsTemp)) {
+		t.Errorf("the record of prepare names a folder that is gone:\n%s", b)
+	}
 	sample := o.Sample
 	sample.RunDir = o.RunDir
 	if r, err := GenerateSamples(t.Context(), sample); err != nil || r.Base == nil || r.Base.Source != BaseDir {

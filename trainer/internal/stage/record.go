@@ -77,7 +77,7 @@ func RecordedPrepare(ctx context.Context, r Recording, o PrepareOptions) (Prepar
 		return rep, err
 	}
 	parameters(rec, map[string]any{
-		"format": o.Format, "separator": rep.Meta.Separator, "json-field": o.JSONField, "tokenizer": o.Tokenizer,
+		"format": o.Format, "separator": rep.Meta.Separator, "json-field": o.JSONField, "tokenizer": r.origin(o.Tokenizer),
 		"vocab-size": rep.Meta.VocabSize, "min-frequency": o.MinFrequency, "drop-exact": o.DropExact, "drop-near": o.DropNear,
 	})
 	rec.Seed("split-seed", o.SplitSeed)
@@ -87,6 +87,20 @@ func RecordedPrepare(ctx context.Context, r Recording, o PrepareOptions) (Prepar
 		rec.Output(ctx, lineage.KindData, f)
 	}
 	return rep, writeRecord(rec, lineage.Succeeded)
+}
+
+// origin is where a file or folder was downloaded from; others are called as they were
+// given. The folder of a download has a name that no second run has.
+func (r Recording) origin(where string) string {
+	for local, url := range r.Origins {
+		switch where {
+		case local:
+			return url
+		case filepath.Dir(local):
+			return strings.TrimSuffix(url, "/"+filepath.Base(local))
+		}
+	}
+	return where
 }
 
 // givenTokenizer notes the files of a tokenizer from outside.
