@@ -205,7 +205,7 @@ func (r *reporting) results(d *report.Data) {
 		return
 	}
 	v["verdict"], r.reasons = d.Gate.Verdict, d.Gate.Reasons
-	if d.Gate.Verdict != gate.Pass || r.tasks.skipped("promote") {
+	if d.Gate.Verdict != gate.Pass || !r.tasks.mayHave("promote") {
 		return
 	}
 	p, err := readWith(filepath.Join(r.o.RunDir, PromoteReportFile), fromJSON[Promotion])

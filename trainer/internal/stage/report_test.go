@@ -133,6 +133,23 @@ func TestReportTakesNothingFromAnEarlierRun(t *testing.T) {
 	}
 }
 
+// The candidate passed, but was not promoted this time: what an earlier promotion of it
+// wrote is none of this run.
+func TestReportOfAPromotionThatFailed(t *testing.T) {
+	o := life(t, corpusFile(t), fileStore(t))
+	mustRun(t, o)
+	for _, status := range []string{"promote=Failed", "promote=None"} {
+		r := reportOf(t, o)
+		r.Statuses = []string{"gate=Succeeded", status}
+		if _, err := Report(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		if got := resultsOf(t, r); got["verdict"] != gate.Pass || got["model-uri"] != "" {
+			t.Errorf("%s: results %v", status, got)
+		}
+	}
+}
+
 func TestReportOfARunThatNeverBegan(t *testing.T) {
 	o := life(t, corpusFile(t), fileStore(t))
 	r := reportOf(t, o)

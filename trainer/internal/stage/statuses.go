@@ -51,6 +51,16 @@ func (s statuses) skipped(name string) bool {
 	return false
 }
 
+// mayHave reports whether a task succeeded, as far as anybody said.
+func (s statuses) mayHave(name string) bool {
+	for _, t := range s {
+		if t.name == name {
+			return t.status == statusSucceeded
+		}
+	}
+	return true
+}
+
 // String says how far a run came.
 func (s statuses) String() string {
 	var parts []string
