@@ -3,14 +3,12 @@ package demo
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/trainyard/trainyard/internal/demo/fromsource"
-	"github.com/trainyard/trainyard/internal/demo/kubectl"
 	"github.com/trainyard/trainyard/internal/demo/progress"
 	"github.com/trainyard/trainyard/internal/toolimage"
 )
@@ -164,16 +162,4 @@ func hostCertificates() string {
 		}
 	}
 	return ""
-}
-
-// missing says whether a namespaced object is not there.
-func missing(ctx context.Context, k kubectl.CLI, namespace, kind, name string) (bool, error) {
-	_, err := k.Run(ctx, "--namespace", namespace, "get", kind, name, "--output=name")
-	if kubectl.Missing(err) {
-		return true, nil
-	}
-	if err != nil {
-		return false, errors.Join(fmt.Errorf("look for %s %s/%s", kind, namespace, name), err)
-	}
-	return false, nil
 }

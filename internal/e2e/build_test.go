@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -161,7 +160,7 @@ func TestBuildingTheTrainer(t *testing.T) {
 		if again.cached != "false" || again.digest != first.digest {
 			t.Errorf("found: %s, digest %s after %s", again.cached, again.digest, first.digest)
 		}
-		fmt.Printf("built twice by the task: %s and %s\n", first.digest, again.digest)
+		t.Logf("built twice by the task: %s and %s", first.digest, again.digest)
 	})
 	t.Run("make trainer-image builds the same digest", func(t *testing.T) {
 		image := e.Registry + "/e2e/" + namespace + ":laptop"
@@ -171,7 +170,7 @@ func TestBuildingTheTrainer(t *testing.T) {
 		if !strings.Contains(out, first.digest) {
 			t.Errorf("on this machine: %s; in the task: %s", out, first.digest)
 		}
-		fmt.Printf("built on this machine: %s\n", out)
+		t.Logf("built on this machine: %s", out)
 	})
 	t.Run("one byte of the trainer's source gives another digest", func(t *testing.T) {
 		source.append(t, "trainer/cmd/trainer/main.go", "\n")

@@ -58,5 +58,5 @@ func appNote(app string) string {
 		return ""
 	}
 	return fmt.Sprintf("note: %s has mode %v and not 0777, and the mode is part of the image: its digest differs from that of pack build. "+
-		"Mount a folder of the volume (subPath), since an fsGroup sets the group bit of the volume", app, info.Mode())
+		"Use a builder whose user owns it, and mount no volume there", app, info.Mode())
 }
