@@ -32,7 +32,6 @@ helps. detect and build refuse to run where credentials can be read.`,
 	f.StringVar(&o.Plan, "plan", "/trainyard", "folder of the plan")
 	f.StringVar(&o.Layers, "layers", "/layers", "folder of the layers")
 	f.StringVar(&o.LayersFrom, "layers-from", "", "volume that export first copies the layers from")
-	f.StringVar(&o.AppFrom, "app-from", "", "volume that export first copies the application from")
 	f.StringVar(&o.App, "app", "/workspace", "folder that the source is built in")
 	f.StringVar(&o.Report, "report", "/trainyard-report/report.toml", "file for the report of the export")
 	f.StringVar(&o.Bin, "lifecycle", "/cnb/lifecycle", "folder of the lifecycle's programs")

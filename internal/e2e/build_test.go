@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	podtemplate "github.com/tektoncd/pipeline/pkg/apis/pipeline/pod"
 	pipelinev1 "github.com/tektoncd/pipeline/pkg/apis/pipeline/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,6 +55,14 @@ func (b builds) build(t *testing.T, commit string, params ...pipelinev1.Param) b
 		Spec: pipelinev1.PipelineRunSpec{
 			TaskRunTemplate: runAs("trainyard-build"),
 			Workspaces:      []pipelinev1.WorkspaceBinding{shared()},
+			// No fsGroup, as pipelines/runs/from-scratch.yaml has it: its bit would be in
+			// the image, and the digest not that of a laptop.
+			TaskRunSpecs: []pipelinev1.PipelineTaskRunSpec{{
+				PipelineTaskName: "build",
+				PodTemplate: &podtemplate.PodTemplate{SecurityContext: &corev1.PodSecurityContext{
+					RunAsNonRoot: runAs("").PodTemplate.SecurityContext.RunAsNonRoot, SeccompProfile: runAs("").PodTemplate.SecurityContext.SeccompProfile,
+				}},
+			}},
 			PipelineSpec: &pipelinev1.PipelineSpec{
 				Workspaces: []pipelinev1.PipelineWorkspaceDeclaration{{Name: "shared"}},
 				Tasks: []pipelinev1.PipelineTask{

@@ -58,5 +58,5 @@ func appNote(app string) string {
 		return ""
 	}
 	return fmt.Sprintf("note: %s has mode %v and not 0777, and the mode is part of the image: its digest differs from that of pack build. "+
-		"Use a builder whose user owns it, and mount no volume there", app, info.Mode())
+		"An fsGroup sets the group bit: leave it out of the pod template of this task", app, info.Mode())
 }

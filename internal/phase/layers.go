@@ -34,22 +34,6 @@ func copyLayers(from, dir string, cached bool) error {
 	return nil
 }
 
-// copyApp does the same for what a build left of the application. The mode of the
-// folder itself goes into the image too.
-func copyApp(from, dir string) error {
-	there, err := os.ReadDir(dir)
-	switch {
-	case err != nil:
-		return exitcode.Errorf(exitcode.BadInput, "the builder has no application folder: %w: use a builder that pack or yard made", err)
-	case len(there) > 0:
-		return exitcode.Errorf(exitcode.Conflict, "application folder %s is not empty, it has %s", dir, there[0].Name())
-	}
-	if err := copyFolder(from, dir, func(string) bool { return false }); err != nil {
-		return exitcode.Errorf(exitcode.IO, "copy of the application to %s as user %d:%d: %w", dir, os.Geteuid(), os.Getegid(), err)
-	}
-	return nil
-}
-
 // exported tells whether the exporter needs a folder. rel is relative to the layers
 // folder: buildpack/layer is a layer, described by buildpack/layer.toml.
 func exported(layers, rel string, cached bool) bool {

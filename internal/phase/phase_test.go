@@ -361,55 +361,16 @@ func TestSourceIsPlacedAndVerified(t *testing.T) {
 
 func TestModeOfTheApplicationFolderIsTold(t *testing.T) {
 	for mode, told := range map[fs.FileMode]bool{0o777: false, 0o755: true, 0o777 | fs.ModeSetgid: true} {
-		app := t.TempDir()
-		if err := os.Chmod(app, mode); err != nil {
+		b := newBench(t, Export, nil)
+		if err := os.Chmod(b.App, mode); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Contains(appNote(app), "is part of the image"); got != told {
+		if err := Run(t.Context(), b.Options); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(b.err.String(), "is part of the image"); got != told {
 			t.Errorf("%v: told %v", mode, got)
 		}
-	}
-}
-
-// An fsGroup sets the group bit of a volume's folders; pack's image has none.
-func TestExportGetsTheApplicationWithPacksModes(t *testing.T) {
-	volume := t.TempDir()
-	if err := os.Mkdir(filepath.Join(volume, "assets"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(volume, "assets", "a"), []byte("kept"), 0o640); err != nil {
-		t.Fatal(err)
-	}
-	for _, dir := range []string{volume, filepath.Join(volume, "assets")} {
-		if err := os.Chmod(dir, 0o755|fs.ModeSetgid); err != nil {
-			t.Fatal(err)
-		}
-	}
-	b := newBench(t, Export, nil)
-	b.AppFrom = volume
-	if err := Run(t.Context(), b.Options); err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]string{".": "drwxrwxrwx", "assets": "drwxr-xr-x", "assets/a": "-rw-r-----"} {
-		info, err := os.Stat(filepath.Join(b.App, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if info.Mode().String() != want {
-			t.Errorf("%s has %v, want %s", name, info.Mode(), want)
-		}
-	}
-	if strings.Contains(b.err.String(), "note:") {
-		t.Errorf("it notes: %s", b.err.String())
-	}
-
-	b = newBench(t, Export, nil)
-	b.AppFrom = volume
-	if err := os.WriteFile(filepath.Join(b.App, "old"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := Run(t.Context(), b.Options); exitcode.Of(err) != exitcode.Conflict || !strings.Contains(err.Error(), "old") {
-		t.Errorf("into a folder that is not empty: %v", err)
 	}
 }
 

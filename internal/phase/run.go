@@ -32,8 +32,6 @@ type Options struct {
 	Places
 	// LayersFrom is where export finds the layers, when not in Places.Layers.
 	LayersFrom string
-	// AppFrom is the same for the application, when not in Places.App.
-	AppFrom string
 	// Secrets are folders that must be empty where buildpacks run.
 	Secrets  []string
 	Out, Err io.Writer
@@ -87,14 +85,7 @@ func prepare(ctx context.Context, f *plan.File, o Options) error {
 			return err
 		}
 	}
-	if o.Name == Export && o.AppFrom != "" {
-		if err := copyApp(o.AppFrom, o.App); err != nil {
-			return err
-		}
-	}
 	if o.Name == Export || o.Name == Create {
-		// pack's mode. The folder of a volume belongs to root: then it is told.
-		_ = os.Chmod(o.App, 0o777)
 		if note := appNote(o.App); note != "" {
 			fmt.Fprintln(o.Err, note)
 		}
