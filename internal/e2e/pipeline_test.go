@@ -278,13 +278,13 @@ func (s stages) blocked(t *testing.T) {
 // killed deletes the pod of a training at three different steps, and compares the
 // weights with those of a training that nobody disturbed.
 func (s stages) killed(t *testing.T) {
-	long := []pipelinev1.Param{param("max-iters", "120"), param("save-interval", "10"), param("name", "killed")}
+	long := []pipelinev1.Param{param("max-iters", "80"), param("save-interval", "10"), param("name", "killed")}
 	undisturbed := s.run(t, 10*time.Minute, s.pinned("undisturbed", s.small(long...)))
 	want := results(undisturbed)["model-digest"]
 	if want == "" {
 		t.Fatalf("undisturbed: %s", message(undisturbed))
 	}
-	for _, step := range []int{15, 50, 95} {
+	for _, step := range []int{15, 37, 62} {
 		name := fmt.Sprintf("killed-at-%d", step)
 		created, err := s.tekton.TektonV1().PipelineRuns(s.namespace).Create(t.Context(), s.pinned(name, s.small(long...)), metav1.CreateOptions{})
 		if err != nil {
