@@ -68,7 +68,7 @@ func (m Maker) Make(name string) (v1.Image, error) {
 			Entrypoint: []string{"/usr/local/bin/versitygw"}, User: "1000:1000",
 		})
 	case Shell:
-		layer, err := nodeimage.ReadTools(m.ToolsRootfs)
+		layer, err := nodeimage.ShellLayer(m.ToolsRootfs)
 		if err != nil {
 			return nil, err
 		}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"regexp"
 	"strings"
@@ -252,12 +251,4 @@ func output(ctx context.Context, command string, args ...string) ([]byte, error)
 		return nil, fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
 	}
 	return nil, err
-}
-
-// ReadTools returns busybox of a tools file system as a layer with its links.
-func ReadTools(tools string) (v1.Layer, error) {
-	if _, err := os.Stat(tools); err != nil {
-		return nil, err
-	}
-	return busyboxLayer(tools)
 }

@@ -23,7 +23,7 @@ func componentImages(in Inputs, kind kindSource, kubeadm []string, sandbox strin
 	if err != nil {
 		return nil, err
 	}
-	busybox, err := busyboxLayer(in.ToolsRootfs)
+	busybox, err := ShellLayer(in.ToolsRootfs)
 	if err != nil {
 		return nil, err
 	}
@@ -73,9 +73,9 @@ func componentImages(in Inputs, kind kindSource, kubeadm []string, sandbox strin
 	return images, add(kind.storageImage, "", "", ociimage.Config{}, busybox)
 }
 
-// busyboxLayer is a layer with the busybox of a Debian file system and the links
+// ShellLayer returns a layer with the busybox of a Debian file system and the links
 // that scripts of ours and others' expect.
-func busyboxLayer(rootfs string) (v1.Layer, error) {
+func ShellLayer(rootfs string) (v1.Layer, error) {
 	busybox, err := readFile(rootfs, "usr/bin/busybox")
 	if err != nil {
 		return nil, err
