@@ -184,8 +184,8 @@ func TestWriteRootfsFails(t *testing.T) {
 	}
 }
 
-func TestReadToolsIsBusyboxWithItsLinks(t *testing.T) {
-	layer, err := ReadTools(pack(t, debian...))
+func TestShellLayerIsBusyboxWithItsLinks(t *testing.T) {
+	layer, err := ShellLayer(pack(t, debian...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +223,7 @@ func TestReadToolsIsBusyboxWithItsLinks(t *testing.T) {
 			tar.Header{Typeflag: tar.TypeSymlink, Name: "./usr/bin/busybox", Linkname: "/bin/other"}),
 		"no file": "no-such.tar",
 	} {
-		if _, err := ReadTools(file); err == nil || !strings.Contains(err.Error(), file) {
+		if _, err := ShellLayer(file); err == nil || !strings.Contains(err.Error(), file) {
 			t.Errorf("%s: error %v, want one with the file", name, err)
 		}
 	}
