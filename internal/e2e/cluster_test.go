@@ -31,7 +31,13 @@ type env struct {
 // connect returns the cluster that cmd/demo brought up.
 func connect(t *testing.T) env {
 	t.Helper()
-	description, err := demo.ReadEnvironment(os.Getenv)
+	return connectTo(t, os.Getenv)
+}
+
+// connectTo returns the cluster that the settings name.
+func connectTo(t *testing.T, getenv func(string) string) env {
+	t.Helper()
+	description, err := demo.ReadEnvironment(getenv)
 	if err != nil {
 		t.Fatalf("no cluster to test on (make cluster brings one up): %v", err)
 	}

@@ -3,4 +3,9 @@
 // `make cluster` has brought up. Each works in a namespace of its
 // own, enforces the restricted Pod Security Standard there, and removes it; of a
 // test that fails, logs, events and descriptions are kept in a folder.
+//
+// Those with the build tag e2e_slow too bring up demos of their own beside that one,
+// and take an hour:
+//
+//	go test -tags e2e,e2e_slow -run Second -timeout 2h ./internal/e2e
 package e2e
