@@ -139,7 +139,10 @@ const (
 // Registry starts the registry and the git server, and tells nodes how to reach
 // the former.
 func (d *Demo) Registry(ctx context.Context, step *progress.Step) error {
-	err := d.container(ctx, "registry", d.network().Address(0).String(), fromsource.Registry, []string{"--volume", d.Name + "-registry:/var/lib/registry"}, nil)
+	err := d.container(ctx, "registry", d.network().Address(0).String(), fromsource.Registry, []string{
+		"--volume", d.Name + "-registry:/var/lib/registry",
+		"--env=OTEL_TRACES_EXPORTER=none", // it would look for a collector every few seconds
+	}, nil)
 	if err != nil {
 		return err
 	}

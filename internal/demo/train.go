@@ -249,7 +249,8 @@ func (d *Demo) tasks(ctx context.Context, k kubectl.CLI, run string) ([]taskRun,
 		return nil, err
 	}
 	var list struct{ Items []taskRun }
-	return list.Items, json.Unmarshal([]byte(out), &list)
+	err = json.Unmarshal([]byte(out), &list)
+	return list.Items, err
 }
 
 // where says which tasks are done, and what the running ones last printed.
