@@ -5,7 +5,7 @@
 // test that fails, logs, events and descriptions are kept in a folder.
 //
 // Those with the build tag e2e_slow too bring up demos of their own beside that one,
-// and take an hour:
+// and take ten minutes on two cores:
 //
-//	go test -tags e2e,e2e_slow -run Second -timeout 2h ./internal/e2e
+//	go test -tags e2e,e2e_slow -run Second -timeout 90m ./internal/e2e
 package e2e
