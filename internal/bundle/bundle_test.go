@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -304,10 +305,10 @@ func TestI70ARegistrysErrorIsOneSentence(t *testing.T) {
 // I-66, I-71: no guessing that a host may be spoken to in plain http, and nothing
 // that one push allows reaches the rest of the process.
 func TestI66AndI71PlainHTTPOnlyForListedHosts(t *testing.T) {
-	requests := 0
+	var requests atomic.Int64
 	memory := inMemory()
 	h := host(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		requests++
+		requests.Add(1)
 		memory.ServeHTTP(w, r)
 	}))
 	img := build(t, Options{}, task("a"))
@@ -321,8 +322,8 @@ func TestI66AndI71PlainHTTPOnlyForListedHosts(t *testing.T) {
 	wantLine(t, err, exitcode.Usage, "plain http")
 	_, _, err = Pull(t.Context(), client(t, "other.example:5000"), h+"/tasks:v1")
 	wantLine(t, err, exitcode.Usage, "plain http")
-	if requests != 0 {
-		t.Errorf("%d requests in plain http to a host that nobody listed", requests)
+	if n := requests.Load(); n != 0 {
+		t.Errorf("%d requests in plain http to a host that nobody listed", n)
 	}
 	if _, err = Push(t.Context(), client(t, h), h+"/tasks:v1", img); err != nil {
 		t.Fatal(err)
