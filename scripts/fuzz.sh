@@ -6,6 +6,7 @@
 # FUZZTIME   time for each target (default 30s)
 # FUZZJOBS   targets at a time, one worker each (default: the processors)
 # FUZZONLY   a regular expression on "package.Target", to run a few
+# FUZZSKIP   the same, to leave some out
 #
 # A failing input is written to the package's testdata/fuzz: commit it with the
 # fix.
@@ -53,6 +54,9 @@ fi
 targets=$(for module in "$@"; do list "$module"; done)
 if [[ -n ${FUZZONLY-} ]]; then
 	targets=$(awk -v re="$FUZZONLY" '($2 "." $3) ~ re' <<<"$targets")
+fi
+if [[ -n ${FUZZSKIP-} ]]; then
+	targets=$(awk -v re="$FUZZSKIP" '($2 "." $3) !~ re' <<<"$targets")
 fi
 if [[ -z $targets ]]; then
 	echo "fuzz.sh: no fuzz target in: $*" >&2
