@@ -7,9 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
+
+	"github.com/trainyard/trainyard/internal/child"
 )
 
 // run runs a program in a folder and returns what it prints.
@@ -19,15 +20,12 @@ func run(ctx context.Context, dir string, env []string, command string, args ...
 	cmd.Env = append(os.Environ(), env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
-	cmd.WaitDelay = 10 * time.Second
+	child.StopAll(cmd, syscall.SIGTERM, 10*time.Second)
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)
 		}
-		lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
-		return "", fmt.Errorf("%s: %w: %s", filepath.Base(command), err, strings.Join(lines[max(0, len(lines)-8):], "\n"))
+		return "", fmt.Errorf("%s: %w: %s", filepath.Base(command), err, child.LastLines(stderr.String(), 8))
 	}
 	return stdout.String(), nil
 }

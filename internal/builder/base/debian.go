@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/trainyard/trainyard/internal/builder/fileset"
+	"github.com/trainyard/trainyard/internal/child"
 	"github.com/trainyard/trainyard/internal/exitcode"
 )
 
@@ -89,11 +90,9 @@ func (d Debian) unpack(ctx context.Context, file string) error {
 	cmd.Env = append(os.Environ(), "SOURCE_DATE_EPOCH=0", "TMPDIR="+dir)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
-	// Its children end when it asks them to, not with the terminal's signal; it
-	// clears up after SIGTERM, and would leave mounts if it were killed.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = time.Minute
+	// It clears up after SIGTERM, its children too, and would leave mounts if it
+	// were killed.
+	child.Stop(cmd, syscall.SIGTERM, time.Minute)
 	if err := cmd.Run(); err != nil {
 		switch {
 		case ctx.Err() != nil:
@@ -101,14 +100,9 @@ func (d Debian) unpack(ctx context.Context, file string) error {
 		case errors.Is(err, exec.ErrNotFound):
 			return fmt.Errorf("unpack Debian's packages: %w: apt-get install mmdebstrap", err)
 		}
-		return exitcode.Errorf(exitcode.IO, "unpack Debian's packages of %s from %s: %w: %s", d.Suite, d.Mirror, err, lastLine(stderr.String()))
+		return exitcode.Errorf(exitcode.IO, "unpack Debian's packages of %s from %s: %w: %s", d.Suite, d.Mirror, err, child.LastLines(stderr.String(), 1))
 	}
 	return os.Rename(part, file)
-}
-
-func lastLine(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return lines[len(lines)-1]
 }
 
 // certificateBundle joins the certificates of the package, in the order of names,

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/trainyard/trainyard/internal/child"
 )
 
 // Kind runs the kind command.
@@ -57,19 +59,12 @@ func (k Kind) run(ctx context.Context, input []byte, args ...string) (string, er
 	cmd.Stdin = bytes.NewReader(input)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
-	cmd.WaitDelay = 10 * time.Second
+	child.StopAll(cmd, syscall.SIGTERM, 10*time.Second)
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)
 		}
-		return "", fmt.Errorf("kind %s: %w:\n%s", strings.Join(args[:min(2, len(args))], " "), err, tail(stderr.String(), 30))
+		return "", fmt.Errorf("kind %s: %w:\n%s", strings.Join(args[:min(2, len(args))], " "), err, child.LastLines(stderr.String(), 30))
 	}
 	return stdout.String(), nil
-}
-
-func tail(text string, n int) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/trainyard/trainyard/internal/child"
 )
 
 // Builder builds modules into a cache.
@@ -134,9 +136,7 @@ func (b Builder) build(ctx context.Context, module Module, batch []Program, flag
 	// fixed set of flags, so that a user's own changes nothing.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOGC=400")
 	// go's children are stopped with it: an interrupt goes to the whole group.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
-	cmd.WaitDelay = 10 * time.Second
+	child.StopAll(cmd, syscall.SIGINT, 10*time.Second)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		return err

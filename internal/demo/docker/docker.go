@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/trainyard/trainyard/internal/child"
 )
 
 // CLI is the docker command.
@@ -36,10 +38,7 @@ func (c CLI) Pipe(ctx context.Context, input io.Reader, args ...string) (string,
 	cmd.Stdin = input
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	// Its own process group: an interrupt at the terminal is ours to handle.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = 10 * time.Second
+	child.Stop(cmd, syscall.SIGTERM, 10*time.Second)
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/trainyard/trainyard/internal/child"
 )
 
 // Rootfs describes a file system by the packages on top of Debian's minimum.
@@ -67,10 +69,8 @@ func (m Maker) Make(ctx context.Context, fs Rootfs) (path string, cached bool, e
 	cmd.Env = append(os.Environ(), "SOURCE_DATE_EPOCH=0", "TMPDIR="+unfinished)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	// It unmounts and removes its work on SIGTERM; a kill would leave mounts.
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = time.Minute
+	child.Stop(cmd, syscall.SIGTERM, time.Minute)
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
 			return "", false, context.Cause(ctx)
@@ -79,12 +79,7 @@ func (m Maker) Make(ctx context.Context, fs Rootfs) (path string, cached bool, e
 			return "", false, fmt.Errorf("make a Debian file system: %w: install Debian's package mmdebstrap", err)
 		}
 		return "", false, fmt.Errorf("make a Debian file system with %s from %s (DEBIAN_MIRROR names another): %w: %s",
-			command, mirror, err, lastLines(stderr.String(), 5))
+			command, mirror, err, child.LastLines(stderr.String(), 5))
 	}
 	return path, false, os.Rename(part, path)
-}
-
-func lastLines(text string, n int) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
