@@ -3,8 +3,8 @@ package demo
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -28,22 +28,15 @@ type registryImages struct {
 	demo   *Demo
 	mirror imagelock.Mirror
 
-	images    published.Images
-	pinned    map[string]imagelock.Pinned // by canonical name
-	programs  map[string]string
+	images published.Images
+	pinned map[string]imagelock.Pinned // by canonical name
+	binaries
 	nodeImage string
 	own       bool
 }
 
 func (r *registryImages) node() string     { return r.nodeImage }
 func (r *registryImages) ownNetwork() bool { return r.own }
-
-func (r *registryImages) program(name string) (string, error) {
-	if path := r.programs[name]; path != "" {
-		return path, nil
-	}
-	return "", fmt.Errorf("no program %s was built", name)
-}
 
 func (r *registryImages) client() (*registryclient.Client, error) {
 	return registryclient.New(registryclient.Options{Insecure: r.mirror.Insecure(), UserAgent: "trainyard-demo"})
@@ -115,7 +108,7 @@ func (r *registryImages) prepare(ctx context.Context, step *progress.Step) error
 var clientPrograms = map[string]bool{"kind": true, "kubectl": true, "tkn": true}
 
 func (r *registryImages) buildPrograms(ctx context.Context, step *progress.Step) error {
-	version, err := run(ctx, r.demo.Checkout, nil, r.demo.Go, "env", "GOVERSION")
+	builder, err := r.demo.componentBuilder(ctx)
 	if err != nil {
 		return err
 	}
@@ -128,19 +121,13 @@ func (r *registryImages) buildPrograms(ctx context.Context, step *progress.Step)
 	}
 	module.Programs = wanted
 	var compiled atomic.Int64
-	builder := component.Builder{
-		Root: r.demo.components(), Cache: filepath.Join(r.demo.Cache, "components"),
-		Go: r.demo.Go, GoVersion: strings.TrimSpace(version),
-		Progress: func(string) { step.Doing("compiling kind, kubectl and tkn: %d packages", compiled.Add(1)) },
-	}
+	builder.Progress = func(string) { step.Doing("compiling kind, kubectl and tkn: %d packages", compiled.Add(1)) }
 	built, err := builder.Build(ctx, module)
 	if err != nil {
 		return err
 	}
-	r.programs = map[string]string{}
-	for _, program := range wanted {
-		r.programs[program.Name] = built.Path(program.Name)
-	}
+	r.binaries = binaries{}
+	r.add(module, built)
 	return nil
 }
 
@@ -171,20 +158,9 @@ func (r *registryImages) load(ctx context.Context, role string, image imagelock.
 	if err != nil {
 		return "", err
 	}
-	file, err := os.CreateTemp(r.demo.Cache, ".image-*.tar")
-	if err != nil {
-		return "", err
-	}
-	defer os.Remove(file.Name())
-	defer file.Close()
-	if err := tarball.Write(tag, fetched, file); err != nil {
-		return "", registryclient.Explain("fetch", pinned.Name, err)
-	}
-	if _, err := file.Seek(0, 0); err != nil {
-		return "", err
-	}
-	_, err = r.demo.docker.Pipe(ctx, file, "load", "--quiet")
-	return local, err
+	return local, r.demo.load(ctx, func(w io.Writer) error {
+		return registryclient.Explain("fetch", pinned.Name, tarball.Write(tag, fetched, w))
+	})
 }
 
 func (r *registryImages) engineImage(ctx context.Context, image string) (string, error) {

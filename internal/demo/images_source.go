@@ -6,9 +6,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -29,7 +29,7 @@ import (
 type sourceImages struct {
 	demo *Demo
 
-	programs     map[string]string
+	binaries
 	node_, tools string // tar files
 	key          string // of everything that was built
 	nodeImage    string
@@ -39,13 +39,6 @@ func (s *sourceImages) node() string     { return s.nodeImage }
 func (s *sourceImages) ownNetwork() bool { return true }
 
 func (s *sourceImages) hosts() (map[string][]byte, error) { return nil, nil }
-
-func (s *sourceImages) program(name string) (string, error) {
-	if path := s.programs[name]; path != "" {
-		return path, nil
-	}
-	return "", fmt.Errorf("no program %s was built", name)
-}
 
 // layout is raised when the images that are made of the same parts change.
 const layout = "1"
@@ -69,24 +62,20 @@ func (s *sourceImages) prepare(ctx context.Context, step *progress.Step) error {
 		return err
 	})
 	group.Go(func() error {
-		version, err := run(groupCtx, s.demo.Checkout, nil, s.demo.Go, "env", "GOVERSION")
+		builder, err := s.demo.componentBuilder(groupCtx)
 		if err != nil {
 			return err
 		}
-		s.programs = map[string]string{}
+		s.binaries = binaries{}
 		for _, module := range component.Modules() {
 			total := 0
-			builder := component.Builder{
-				Root: s.demo.components(), Cache: filepath.Join(s.demo.Cache, "components"),
-				Go: s.demo.Go, GoVersion: strings.TrimSpace(version),
-				Total: func(packages int) {
-					total = packages
-					step.Doing("compiling and linking module %s", module.Name)
-				},
-				Progress: func(program string) {
-					n := compiled.Add(1)
-					step.Doing("compiling: %d packages of at most %d of module %s (from nothing the three modules take about %s on two cores)", n, total, module.Name, coldBuild)
-				},
+			builder.Total = func(packages int) {
+				total = packages
+				step.Doing("compiling and linking module %s", module.Name)
+			}
+			builder.Progress = func(string) {
+				n := compiled.Add(1)
+				step.Doing("compiling: %d packages of at most %d of module %s (from nothing the three modules take about %s on two cores)", n, total, module.Name, coldBuild)
 			}
 			compiled.Store(0)
 			built, err := builder.Build(groupCtx, module)
@@ -95,9 +84,7 @@ func (s *sourceImages) prepare(ctx context.Context, step *progress.Step) error {
 			}
 			cached = cached && built.Cached
 			fmt.Fprintln(key, built.Dir)
-			for _, program := range module.Programs {
-				s.programs[program.Name] = built.Path(program.Name)
-			}
+			s.add(module, built)
 		}
 		return nil
 	})
@@ -138,7 +125,7 @@ func (s *sourceImages) makeNode(ctx context.Context) (made bool, err error) {
 	}
 	return true, nodeimage.Builder{Docker: s.demo.docker}.Build(ctx, nodeimage.Inputs{
 		Image: s.nodeImage, Platform: s.demo.platform(), KubernetesVersion: version, KindModule: kind.Dir,
-		NodeRootfs: s.node_, ToolsRootfs: s.tools, Programs: s.programs,
+		NodeRootfs: s.node_, ToolsRootfs: s.tools, Programs: s.binaries,
 	})
 }
 
@@ -167,20 +154,7 @@ func (s *sourceImages) engineImage(ctx context.Context, image string) (string, e
 	if err != nil {
 		return "", err
 	}
-	file, err := os.CreateTemp(s.demo.Cache, ".image-*.tar")
-	if err != nil {
-		return "", err
-	}
-	defer os.Remove(file.Name())
-	defer file.Close()
-	if err := tarball.Write(tag, made, file); err != nil {
-		return "", err
-	}
-	if _, err := file.Seek(0, 0); err != nil {
-		return "", err
-	}
-	_, err = s.demo.docker.Pipe(ctx, file, "load", "--quiet")
-	return short, err
+	return short, s.demo.load(ctx, func(w io.Writer) error { return tarball.Write(tag, made, w) })
 }
 
 // cluster pushes the images that pods use to the demo's registry. Which digests

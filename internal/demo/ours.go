@@ -15,26 +15,22 @@ import (
 
 func (d *Demo) yard() string { return filepath.Join(d.state(), "yard") }
 
-// buildOurs compiles the programs of this repository that the demo needs here:
-// yard, and the buildpack of a builder that is made from source.
-func (d *Demo) buildOurs(ctx context.Context) error {
-	for program, pkg := range map[string]string{d.yard(): "./cmd/yard", d.buildpack(): "./buildpacks/go-offline/cmd/go-offline"} {
-		_, err := run(ctx, d.Checkout, []string{"CGO_ENABLED=0"}, d.Go, "build", "-trimpath", "-buildvcs=false", "-o", program, pkg)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+// compile makes a program of this repository, static, for this machine.
+func (d *Demo) compile(ctx context.Context, program, pkg string) error {
+	_, err := run(ctx, d.Checkout, []string{"CGO_ENABLED=0"}, d.Go, "build", "-trimpath", "-buildvcs=false", "-o", program, pkg)
+	return err
 }
-
-func (d *Demo) buildpack() string { return filepath.Join(d.state(), "go-offline") }
 
 // createBuilder makes a builder of the lifecycle that was built and Debian
 // packages, and pushes it to the demo's registry, unless it is there.
 func (d *Demo) createBuilder(ctx context.Context, lifecycle string) (builder, runImage string, err error) {
+	buildpack := filepath.Join(d.state(), "go-offline")
+	if err := d.compile(ctx, buildpack, "./buildpacks/go-offline/cmd/go-offline"); err != nil {
+		return "", "", err
+	}
 	args := []string{
 		"builder", "create", "--output=json", "--repository=" + d.RegistryHost() + "/trainyard",
-		"--insecure-registry=" + d.RegistryHost(), "--lifecycle-dir=" + lifecycle, "--buildpack=" + d.buildpack(),
+		"--insecure-registry=" + d.RegistryHost(), "--lifecycle-dir=" + lifecycle, "--buildpack=" + buildpack,
 		"--cache=" + filepath.Join(d.Cache, "builder"),
 	}
 	if d.DebianMirror != "" {

@@ -28,8 +28,7 @@ func (d *Demo) Prerequisites(ctx context.Context, step *progress.Step) error {
 	}
 	e := d.engine()
 	if e.LessRuntime != "" {
-		_, err := run(ctx, d.Checkout, []string{"CGO_ENABLED=0"}, d.Go, "build", "-trimpath", "-o", e.LessRuntime, "./scripts/runc-less")
-		if err != nil {
+		if err := d.compile(ctx, e.LessRuntime, "./scripts/runc-less"); err != nil {
 			return err
 		}
 	}

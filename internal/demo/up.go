@@ -94,7 +94,7 @@ func (d *Demo) Images(ctx context.Context, step *progress.Step) error {
 		return err
 	}
 	step.Doing("compiling yard")
-	return d.buildOurs(ctx)
+	return d.compile(ctx, d.yard(), "./cmd/yard")
 }
 
 // RunDown removes everything of ours but the cache.
