@@ -236,6 +236,10 @@ bench-corpus: bin/trainer ## Prepare a synthetic corpus of BENCH_BYTES (1e9) and
 	  wait $$pid; echo "peak memory: $$((peak / 1024)) MiB"
 	@rm -rf runs/corpus/synthetic.txt runs/bench-corpus
 
+.PHONY: bench-overhead
+bench-overhead: cluster ## What Tekton and Kubernetes add to each task, on the demo's cluster
+	$(GO) run ./bench/overhead
+
 .PHONY: bench-tools
 bench-tools: ## Install what bench compares with: Debian's PyTorch and OpenBLAS
 	@/usr/bin/python3 -c 'import torch' 2>/dev/null || scripts/install-debian.sh no-command:python3-torch
