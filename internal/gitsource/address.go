@@ -50,7 +50,7 @@ var (
 // file:// reads what the pod can read, which the caller may allow.
 func ParseAddress(s string, allowFile bool) (Address, error) {
 	fail := func(format string, args ...any) (Address, error) {
-		return Address{}, exitcode.Errorf(exitcode.BadInput, "repository address %.200q: "+format, append([]any{s}, args...)...)
+		return Address{}, exitcode.Errorf(exitcode.BadInput, "repository address %.200q: "+format, append([]any{withoutSecrets(s)}, args...)...)
 	}
 	if why := notPlain(s); why != "" {
 		return fail("%s", why)
@@ -76,6 +76,24 @@ func ParseAddress(s string, allowFile bool) (Address, error) {
 		return fail("its path looks like a flag")
 	}
 	return a.withHost(u, fail)
+}
+
+// withoutSecrets is an address as messages may show it: they are kept in logs. Of what
+// stands before an @ only the plain user of an ssh address is left. A password may have
+// any character in it, so that it is the last @ which counts.
+func withoutSecrets(s string) string {
+	at := strings.LastIndexByte(s, '@')
+	if at < 0 {
+		return s
+	}
+	scheme, user := "", s[:at]
+	if i := strings.Index(user, "://"); i >= 0 {
+		scheme, user = user[:i+len("://")], user[i+len("://"):]
+	}
+	if userName.MatchString(user) && (scheme == "" || scheme == schemeSSH+"://") {
+		return s
+	}
+	return scheme + "***" + s[at:]
 }
 
 // notPlain says what is wrong with the characters of an address.

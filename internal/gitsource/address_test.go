@@ -69,6 +69,28 @@ func TestParseAddressRefuses(t *testing.T) {
 	}
 }
 
+// Messages are kept in logs, so the secret that somebody put into an address must not
+// be in the message that refuses it.
+func TestParseAddressKeepsSecretsToItself(t *testing.T) {
+	for in, want := range map[string]string{
+		"https://user:s3cret@example.com/a":          `"https://***@example.com/a"`,
+		"https://s3cret@example.com/a":               `"https://***@example.com/a"`,
+		"https://user:s3cret/@x@example.com/a":       `"https://***@example.com/a"`,
+		"ssh://git:s3cret@example.com/a":             `"ssh://***@example.com/a"`,
+		"ftp://user:s3cret@example.com/a":            `"ftp://***@example.com/a"`,
+		"user:s3cret@example.com/a":                  `"***@example.com/a"`,
+		"https://user:s3cret@example.com/a b":        `"https://***@example.com/a b"`,
+		"https://user:s3cret@example.com/?x=s3cret@": `"https://***@"`,
+		"ssh://git@example.com/-a":                   `"ssh://git@example.com/-a"`,
+		"git@example.com:-a":                         `"ssh://git@example.com/-a"`,
+	} {
+		_, err := ParseAddress(in, false)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: %v, want %s", in, err, want)
+		}
+	}
+}
+
 func FuzzParseAddress(f *testing.F) {
 	for _, s := range []string{"https://example.com/a", "git@example.com:a/b", "ssh://git@[::1]:22/a", "ext::sh", "http://a@b/c", "file:///x"} {
 		f.Add(s)

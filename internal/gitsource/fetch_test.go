@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -183,7 +184,7 @@ func TestFetchWithBasicAuth(t *testing.T) {
 		"git-credentials":            {map[string]string{".git-credentials": "https://x:y@other.example\nhttps://robot:s3cret@" + host + "\n"}, exitcode.OK, ""},
 		"username and password":      {map[string]string{"username": "robot\n", "password": "s3cret"}, exitcode.OK, ""},
 		"wrong password":             {map[string]string{"username": "robot", "password": "wr0ng"}, exitcode.IO, "with the credentials of the workspace basic-auth"},
-		"none for this host":         {map[string]string{".git-credentials": "https://robot:s3cret@other.example\n"}, exitcode.IO, "without credentials"},
+		"none for this host":         {map[string]string{".git-credentials": "https://robot:s3cret@other.example\n"}, exitcode.IO, "without credentials, since .git-credentials has no line for https://" + host},
 		"none for this scheme":       {map[string]string{".git-credentials": "http://robot:s3cret@" + host + "\n"}, exitcode.IO, "without credentials"},
 		"a line that is no address":  {map[string]string{".git-credentials": "robot:s3cret\n"}, exitcode.BadInput, "line 1 of .git-credentials"},
 		"a Secret of something else": {map[string]string{"token": "s3cret"}, exitcode.BadInput, "neither .git-credentials nor username and password"},
@@ -228,6 +229,28 @@ func TestFetchSendsNoPasswordInPlainText(t *testing.T) {
 	_, err := Fetch(t.Context(), Options{URL: s.address(), Workspace: t.TempDir(), Path: "source", Depth: 1, Credentials: Credentials{BasicAuth: dir}})
 	if exitcode.Of(err) != exitcode.Usage || s.requests.Load() != 0 {
 		t.Errorf("got %v after %d requests, want a usage error before any", err, s.requests.Load())
+	}
+}
+
+// A host that moved answers with a redirect; the other one must not get its password.
+func TestFetchSendsNoPasswordAfterARedirect(t *testing.T) {
+	var sent []string
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sent = append(sent, r.Header.Get("Authorization"))
+		http.Error(w, "no", http.StatusUnauthorized)
+	}))
+	defer other.Close()
+	s := serve(t, newOrigin(t), false)
+	s.other = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, password, _ := r.BasicAuth(); password != "s3cret" {
+			t.Errorf("the repository's own host got the password %q", password)
+		}
+		http.Redirect(w, r, strings.Replace(other.URL, "127.0.0.1", "localhost", 1)+r.URL.RequestURI(), http.StatusFound)
+	})
+	dir := secret(t, map[string]string{".git-credentials": strings.Replace(s.URL, "http://", "http://robot:s3cret@", 1) + "\n"})
+	_, err := Fetch(t.Context(), Options{URL: s.address(), Workspace: t.TempDir(), Path: "source", Depth: 1, Credentials: Credentials{BasicAuth: dir}})
+	if err == nil || len(sent) != 1 || sent[0] != "" {
+		t.Errorf("the other host got %q (%v), want one request without a password", sent, err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/go-git/go-billy/v5/osfs"
@@ -153,8 +154,11 @@ func (c *clone) explain(err error) error {
 			secret = "ssh-directory"
 		}
 		with := "without credentials"
-		if c.auth != nil {
+		switch {
+		case c.auth != nil:
 			with = "with the credentials of the workspace " + secret
+		case c.from.scheme != schemeSSH && c.credentials.BasicAuth != "":
+			with += fmt.Sprintf(", since .git-credentials has no line for %s://%s", c.from.scheme, c.from.host)
 		}
 		return exitcode.Errorf(exitcode.IO, "refused %s (a private repository, or one that is not there): put credentials that may read it into the workspace %s: %s", with, secret, said)
 	case errors.Is(err, transport.ErrRepositoryNotFound):
