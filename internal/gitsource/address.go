@@ -28,9 +28,20 @@ type Address struct {
 	user   string // of ssh
 	host   string // with a port, if one is given
 	path   string
+	// relative is user@host:path, where the path starts from wherever the server puts
+	// that user: with a plain sshd another repository than that of ssh://user@host/path.
+	relative bool
 }
 
-// String is the address without secrets: it never has any.
+// remote is the address as git is given it.
+func (a Address) remote() string {
+	if a.relative {
+		return a.user + "@" + a.host + ":" + strings.TrimPrefix(a.path, "/")
+	}
+	return a.String()
+}
+
+// String is the address as an URL, without secrets: it never has any.
 func (a Address) String() string {
 	u := url.URL{Scheme: a.scheme, Host: a.host, Path: a.path}
 	if a.user != "" {
@@ -41,6 +52,7 @@ func (a Address) String() string {
 
 var (
 	scpLike  = regexp.MustCompile(`^([A-Za-z0-9_][A-Za-z0-9_.-]*)@([A-Za-z0-9][A-Za-z0-9.-]*):([^/:].*)$`)
+	portLike = regexp.MustCompile(`^[0-9]{1,5}:`)
 	userName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
 	hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$`)
 )
@@ -55,14 +67,19 @@ func ParseAddress(s string, allowFile bool) (Address, error) {
 	if why := notPlain(s); why != "" {
 		return fail("%s", why)
 	}
+	relative := false
 	if m := scpLike.FindStringSubmatch(s); m != nil && !strings.Contains(s, "::") {
-		s = schemeSSH + "://" + m[1] + "@" + m[2] + "/" + m[3]
+		if portLike.MatchString(m[3]) {
+			return fail("a port belongs into ssh://%s@%s:PORT/path", m[1], m[2])
+		}
+		relative = true
+		s = schemeSSH + "://" + m[1] + "@" + m[2] + "/" + strings.ReplaceAll(m[3], "%", "%25")
 	}
 	u, err := url.Parse(s)
 	if err != nil {
 		return fail("it is no URL: use https://host/path, ssh://user@host/path or user@host:path")
 	}
-	a := Address{scheme: u.Scheme, host: u.Host, path: u.Path}
+	a := Address{scheme: u.Scheme, host: u.Host, path: u.Path, relative: relative}
 	switch {
 	case u.Scheme == schemeFile && !allowFile:
 		return fail("file:// is not allowed here")
@@ -72,6 +89,8 @@ func ParseAddress(s string, allowFile bool) (Address, error) {
 		return fail("it has a query, a fragment or no // after its scheme")
 	case u.Path == "" || u.Path == "/":
 		return fail("it names no repository")
+	case strings.ContainsFunc(u.Path, leavesQuotes):
+		return fail("its path has a character that is not allowed, written as %%XX")
 	case strings.HasPrefix(strings.TrimLeft(u.Path, "/"), "-"):
 		return fail("its path looks like a flag")
 	}
@@ -107,13 +126,16 @@ func notPlain(s string) string {
 		return "it looks like a flag"
 	}
 	for _, r := range s {
-		// The quote and the backslash would leave the quotes in which ssh
-		// servers get the path.
-		if r <= ' ' || r == 0x7f || r == '\'' || r == '\\' || r == 0xfffd {
+		if r == ' ' || leavesQuotes(r) {
 			return fmt.Sprintf("it has the character %q", r)
 		}
 	}
 	return ""
+}
+
+// leavesQuotes finds what may not be in a path: ssh servers get it in quotes.
+func leavesQuotes(r rune) bool {
+	return r < ' ' || r == 0x7f || r == '\'' || r == '\\' || r == 0xfffd
 }
 
 // withHost checks host and user.

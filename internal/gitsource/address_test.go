@@ -52,6 +52,8 @@ func TestParseAddressRefuses(t *testing.T) {
 		"a token":                   "https://token@example.com/a",
 		"a password for ssh":        "ssh://git:pw@example.com/a",
 		"a line break":              "https://example.com/a\nb",
+		"a quote that is escaped":   "ssh://git@example.com/a%27b",
+		"a line break, escaped":     "https://example.com/a%0ab",
 		"a space":                   "https://example.com/a b",
 		"no path":                   "https://example.com",
 		"only a slash":              "https://example.com/",
@@ -61,6 +63,7 @@ func TestParseAddressRefuses(t *testing.T) {
 		"a file with a host":        "file://host/a",
 		"much too long":             "https://example.com/" + strings.Repeat("a", 3000),
 		"no URL at all":             "https://exa mple",
+		"scp with a port":           "git@example.com:22:a",
 		"a backslash":               `https://example.com\@evil.example/a`,
 	} {
 		if a, err := ParseAddress(in, strings.HasPrefix(in, "file://host")); exitcode.Of(err) != exitcode.BadInput {
@@ -105,8 +108,11 @@ func FuzzParseAddress(f *testing.F) {
 			t.Errorf("%q became %q", in, out)
 		}
 		again, err := ParseAddress(out, false)
-		if err != nil || again != a {
+		if err != nil || again.String() != out {
 			t.Errorf("%q became %q, which is read as %+v, %v", in, out, again, err)
+		}
+		if again, err := ParseAddress(a.remote(), false); err != nil || again != a {
+			t.Errorf("%q is for git %q, which is read as %+v, %v", in, a.remote(), again, err)
 		}
 	})
 }

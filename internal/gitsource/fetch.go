@@ -148,7 +148,7 @@ func (f *fetching) mayReplace() error {
 	}
 	was := "no checkout"
 	if r, err := git.PlainOpen(f.place.dir()); err == nil {
-		if was = originOf(r); was == f.from.String() {
+		if was = originOf(r); was == f.from.remote() {
 			return nil
 		}
 	}
@@ -186,7 +186,7 @@ func (c *clone) checkout(ctx context.Context, rev Revision) (string, error) {
 	if c.repo, err = initRepository(c.dir); err != nil {
 		return "", exitcode.New(exitcode.IO, err)
 	}
-	if c.remote, err = c.repo.CreateRemote(&config.RemoteConfig{Name: git.DefaultRemoteName, URLs: []string{c.from.String()}}); err != nil {
+	if c.remote, err = c.repo.CreateRemote(&config.RemoteConfig{Name: git.DefaultRemoteName, URLs: []string{c.from.remote()}}); err != nil {
 		return "", exitcode.New(exitcode.IO, err)
 	}
 	hash, err := c.fetch(ctx, rev)

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/go-git/go-git/v5/plumbing/transport"
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
 
@@ -123,6 +124,40 @@ func secret(t *testing.T, files map[string]string) string {
 		}
 	}
 	return dir
+}
+
+// What git itself asks an ssh server for is what ours has to ask for: a plain sshd takes
+// a path without a slash from the user's home on.
+func TestPathOfAnSSHAddressIsThatOfGit(t *testing.T) {
+	for _, address := range []string{
+		"git@example.com:team/llm.git", "git@example.com:~/llm.git", "ssh://git@example.com/team/llm.git",
+		"ssh://git@example.com:2222/team/llm.git", "ssh://example.com/llm",
+	} {
+		dir := t.TempDir()
+		said := filepath.Join(dir, "said")
+		program := filepath.Join(dir, "ssh")
+		if err := os.WriteFile(program, []byte("#!/bin/sh\nfor last; do :; done\nprintf %s \"$last\" >"+said+"\nexit 1\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command("git", "ls-remote", address)
+		cmd.Env = append(cmd.Environ(), "GIT_SSH_COMMAND="+program, "GIT_SSH_VARIANT=ssh", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1")
+		_ = cmd.Run()
+		want, err := os.ReadFile(said)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := ParseAddress(address, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		endpoint, err := transport.NewEndpoint(a.remote())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := "git-upload-pack '" + endpoint.Path + "'"; got != string(want) || endpoint.Host != "example.com" {
+			t.Errorf("%s: %s at %s, git says %s", address, got, endpoint.Host, want)
+		}
+	}
 }
 
 func TestFetchOverSSH(t *testing.T) {
