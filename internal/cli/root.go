@@ -38,11 +38,13 @@ func verbs() []func(*app) *cobra.Command {
 		newPlan, newPhase, newPin,
 		newDoctor,
 		newTimes,
+		newPrune,
 		newFetch,
 		newRender,
 		newBundle,
 		newBuilder,
 		newImage,
+		newQueue,
 	}
 }
 
