@@ -20,7 +20,7 @@ import (
 // may take either. The program is TRAINYARD_KUBECTL, or kubectl.
 func TestKustomizeMakesWhatRenderMakes(t *testing.T) {
 	rendered := func(namespace string) map[string]string {
-		objects, err := decoder(t).Read(filepath.Join(root, "deploy/base"), filepath.Join(root, "sa"), filepath.Join(root, "tasks"), filepath.Join(root, "pipelines"))
+		objects, err := decoder(t).Read(filepath.Join(root, "deploy/base"), filepath.Join(root, "sa"), filepath.Join(root, "tasks"), filepath.Join(root, "pipelines"), filepath.Join(root, "triggers"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,7 +33,7 @@ func TestKustomizeMakesWhatRenderMakes(t *testing.T) {
 		return byName(objects)
 	}
 	for overlay, own := range map[string][]string{
-		"deploy/kind":      {"ConfigMap trainyard-store"},
+		"deploy/kind":      {"ConfigMap trainyard-store", "Service trainyard-listener"},
 		"deploy/openshift": {"Namespace trainyard"}, // with one more label
 	} {
 		t.Run(overlay, func(t *testing.T) {

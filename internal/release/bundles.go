@@ -24,7 +24,7 @@ func (m *maker) bundles(ctx context.Context, report *Report) error {
 	if err != nil {
 		return err
 	}
-	around, err := d.Read(filepath.Join(m.Root, "deploy", "base"), filepath.Join(m.Root, "sa"))
+	around, err := d.Read(filepath.Join(m.Root, "deploy", "base"), filepath.Join(m.Root, "sa"), filepath.Join(m.Root, "triggers"))
 	if err != nil {
 		return err
 	}

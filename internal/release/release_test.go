@@ -47,6 +47,8 @@ func repository(t *testing.T, change map[string]string) string {
 		"pipelines/p.yaml":            "apiVersion: tekton.dev/v1\nkind: Pipeline\nmetadata: {name: p}\nspec: {tasks: [{name: a, taskRef: {name: a}}]}\n",
 		"deploy/base/namespace.yaml":  "apiVersion: v1\nkind: Namespace\nmetadata: {name: trainyard}\n",
 		"sa/sa.yaml":                  "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: trainyard-train}\n",
+		"triggers/role.yaml":          "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: trainyard-listener}\n",
+		"triggers/examples/s.yaml":    "apiVersion: v1\nkind: Secret\nmetadata: {name: not-released-either}\n",
 		"sa/examples/secret.yaml":     "apiVersion: v1\nkind: Secret\nmetadata: {name: not-released}\n",
 	}
 	maps.Copy(files, change)
@@ -150,7 +152,7 @@ func TestReleaseHasEverythingByDigest(t *testing.T) {
 	for _, o := range objects {
 		names = append(names, o.String())
 	}
-	if d := cmp.Diff([]string{"Namespace trainyard", "ServiceAccount trainyard-train", "Task a", "Pipeline p"}, names); d != "" {
+	if d := cmp.Diff([]string{"Namespace trainyard", "ServiceAccount trainyard-train", "Role trainyard-listener", "Task a", "Pipeline p"}, names); d != "" {
 		t.Errorf("objects (-want +got):\n%s", d)
 	}
 	if !strings.Contains(all["release.yaml"], "image: "+report.ToolImage) {
