@@ -162,22 +162,28 @@ func TestAnObjectFromAPodIsReadOnTheHost(t *testing.T) {
 // probe, and returns the repository and the digest.
 func (e env) pushProbe(t *testing.T, repository string) (reference, digest string) {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "probe")
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", binary, "./internal/e2e/probe")
+	return e.pushProgram(t, "probe", repository)
+}
+
+// pushProgram does the same with any program of a folder of this one.
+func (e env) pushProgram(t *testing.T, program, repository string) (reference, digest string) {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), program)
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", binary, "./internal/e2e/"+program)
 	build.Dir = e.Checkout
 	build.Env = append(build.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	layer, err := ociimage.Layer(
-		ociimage.Entry{Path: "probe", From: binary, Mode: 0o755},
+		ociimage.Entry{Path: program, From: binary, Mode: 0o755},
 		ociimage.Entry{Path: "for", Data: []byte(repository)},
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	image, err := ociimage.New(v1.Platform{OS: "linux", Architecture: runtime.GOARCH},
-		ociimage.Config{Entrypoint: []string{"/probe"}, User: "65532:65532"}, layer)
+		ociimage.Config{Entrypoint: []string{"/" + program}, User: "65532:65532"}, layer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +192,7 @@ func (e env) pushProbe(t *testing.T, repository string) (reference, digest strin
 		t.Fatal(err)
 	}
 	reference = e.Registry + "/" + repository
-	tag, err := client.Reference(reference + ":probe")
+	tag, err := client.Reference(reference + ":" + program)
 	if err != nil {
 		t.Fatal(err)
 	}

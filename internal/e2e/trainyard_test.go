@@ -19,8 +19,16 @@ import (
 )
 
 // install puts accounts, tasks and pipelines into a namespace, and what they read
-// there: the store, its account, the CA certificates.
+// there.
 func (e env) install(t *testing.T, namespace string) {
+	t.Helper()
+	e.configure(t, namespace)
+	e.applyTasks(t, namespace)
+}
+
+// configure puts accounts into a namespace, and what tasks read there: the store, its
+// account, the CA certificates.
+func (e env) configure(t *testing.T, namespace string) {
 	t.Helper()
 	ctx := t.Context()
 	for _, name := range []string{"trainyard-store", "trainyard-ca"} {
@@ -41,8 +49,20 @@ func (e env) install(t *testing.T, namespace string) {
 	if _, err := e.kube.CoreV1().Secrets(namespace).Create(ctx, copied, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	rendered := e.command(t, e.Checkout, nil, e.Programs["yard"], "render", "--tool-image="+e.Images["tool"], "--namespace="+namespace,
-		"sa/trainyard-build.yaml", "sa/trainyard-train.yaml", "tasks", "pipelines/train-and-promote.yaml", "pipelines/train-pinned.yaml")
+	e.apply(t, namespace, "sa/trainyard-build.yaml", "sa/trainyard-train.yaml")
+}
+
+// applyTasks puts all tasks and pipelines into a namespace.
+func (e env) applyTasks(t *testing.T, namespace string) {
+	t.Helper()
+	e.apply(t, namespace, "tasks", "pipelines/train-and-promote.yaml", "pipelines/train-pinned.yaml")
+}
+
+// apply renders files of the checkout into a namespace.
+func (e env) apply(t *testing.T, namespace string, files ...string) {
+	t.Helper()
+	rendered := e.command(t, e.Checkout, nil, e.Programs["yard"],
+		append([]string{"render", "--tool-image=" + e.Images["tool"], "--namespace=" + namespace}, files...)...)
 	e.command(t, e.Checkout, []byte(rendered), e.Programs["kubectl"], "--kubeconfig", e.Kubeconfig, "apply", "--filename=-")
 }
 
