@@ -39,6 +39,7 @@ func verbs() []func(*app) *cobra.Command {
 		newDoctor,
 		newTimes,
 		newPrune,
+		newPrune,
 		newFetch,
 		newRender,
 		newBundle,
