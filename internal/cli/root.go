@@ -39,7 +39,6 @@ func verbs() []func(*app) *cobra.Command {
 		newDoctor,
 		newTimes,
 		newPrune,
-		newPrune,
 		newFetch,
 		newRender,
 		newBundle,
