@@ -40,11 +40,12 @@ func verbs() []func(*app) *cobra.Command {
 		newTimes,
 		newPrune,
 		newFetch,
+		newPushEvent,
 		newRender,
 		newBundle,
 		newBuilder,
 		newImage,
-		newQueue,
+		newQueue, newCommitStatus,
 	}
 }
 
