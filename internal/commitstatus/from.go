@@ -147,8 +147,10 @@ func tasks(r results, failed []TaskFailure, message string) string {
 	if len(names) > 1 {
 		text = "tasks " + strings.Join(names, ", ") + " failed"
 	}
-	if failed[0].Message != "" {
-		text += ": " + failed[0].Message
+	// Tekton writes "exited with code 137: OOMKilled", and where there is nothing of
+	// that kind to say "exited with code 1: Error".
+	if message := strings.TrimSuffix(oneLine(failed[0].Message), ": Error"); message != "" {
+		text += ": " + message
 	}
 	if r.verdict == verdictPass {
 		text = "passed the gate, but " + text

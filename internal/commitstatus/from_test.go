@@ -94,7 +94,7 @@ func TestWhatIsToldOfARun(t *testing.T) {
 		"reasons in several lines":                     {withResults(ended(fresh, corev1.ConditionFalse, "Failed", counts), "verdict", "blocked", "reasons", "one\ntwo\x1b[31m\u202e three\n"), nil, Failure, "blocked: one two [31m three; run team/r"},
 
 		"a task before the gate": {
-			withResults(ended(fresh, corev1.ConditionFalse, "Failed", counts), "verdict", "none", "report-uri", page), []TaskFailure{{"build-image", `"step-build" exited with code 20`}},
+			withResults(ended(fresh, corev1.ConditionFalse, "Failed", counts), "verdict", "none", "report-uri", page), []TaskFailure{{"build-image", `"step-build" exited with code 20: Error`}},
 			Failure, `task build-image failed: "step-build" exited with code 20; report ` + page,
 		},
 		"two tasks":                {ended(fresh, corev1.ConditionFalse, "Failed", counts), []TaskFailure{{"sample", "OOMKilled"}, {"evaluate", "x"}}, Failure, "tasks sample, evaluate failed: OOMKilled; run team/r"},
