@@ -39,6 +39,9 @@ func accessRules() []rule {
 			{"    verbs: [create] # of the listener\n", "    verbs: [create, impersonate]\n"},
 			{"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: something}\n", "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}\n"},
 		}},
+		{"bindings follow their accounts into any namespace", freeBindings, [][2]string{
+			{"subjects: [{kind: ServiceAccount, name: trainyard-helper}]\n", "subjects: [{kind: ServiceAccount, name: trainyard-helper, namespace: trainyard}]\n"},
+		}},
 		{"the names that everybody relies on", names, [][2]string{
 			{"metadata: {name: s3-credentials}\n", "metadata: {name: s3-credential}\n"},
 			{"  secret-access-key: \"\"\n", ""},
@@ -199,6 +202,21 @@ func leastRights(r repository) []string {
 		}
 		if b, ok := bindingOf(o); ok && b.role.Name == "cluster-admin" {
 			f.addf("%s: %s gives everything", o.File, o)
+		}
+	}
+	return f
+}
+
+// freeBindings looks for namespaces in bindings of accounts that are installed with them:
+// kustomize leaves such a subject where it is when it moves the account.
+func freeBindings(r repository) []string {
+	var f findings
+	for _, o := range r.objects {
+		b, _ := bindingOf(o)
+		for _, s := range b.subjects {
+			if r.accounts[s.Name] != nil && s.Namespace != "" {
+				f.addf("%s: %s names the namespace of %s, so that it holds in no other", o.File, o, s.Name)
+			}
 		}
 	}
 	return f

@@ -101,6 +101,9 @@ func TestRenderedObjectsAreWithinTheBudgets(t *testing.T) {
 	size := map[string]int{}
 	for _, o := range all {
 		size[o.Kind.Kind+" "+o.Name] = len(o.JSON)
+		for _, inner := range o.Nested {
+			size[inner.Kind.Kind+" "+inner.Name] = len(inner.JSON)
+		}
 		if len(o.JSON) > maxObjectBytes {
 			t.Errorf("%s: rendered %d bytes, more than %d", o, len(o.JSON), maxObjectBytes)
 		}
@@ -109,6 +112,9 @@ func TestRenderedObjectsAreWithinTheBudgets(t *testing.T) {
 		p := r.pipelines[run.Spec.PipelineRef.Name]
 		// For each task a child reference, for each result a value of a message.
 		status := 600*(len(p.Spec.Tasks)+len(p.Spec.Finally)) + 1024*len(p.Spec.Results)
+		if size["PipelineRun "+runName(run)] == 0 {
+			t.Errorf("PipelineRun %s was not rendered", runName(run))
+		}
 		if n := size["PipelineRun "+runName(run)] + size["Pipeline "+p.Name] + status; n > runBudget {
 			t.Errorf("PipelineRun %s may grow to %d bytes, more than %d", runName(run), n, runBudget)
 		}

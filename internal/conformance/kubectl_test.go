@@ -20,7 +20,11 @@ import (
 // may take either. The program is TRAINYARD_KUBECTL, or kubectl.
 func TestKustomizeMakesWhatRenderMakes(t *testing.T) {
 	rendered := func(namespace string) map[string]string {
-		objects, err := decoder(t).Read(filepath.Join(root, "deploy/base"), filepath.Join(root, "sa"), filepath.Join(root, "tasks"), filepath.Join(root, "pipelines"), filepath.Join(root, "triggers"))
+		var folders []string
+		for _, folder := range []string{"deploy/base", "sa", "tasks", "pipelines", "triggers", "triggers/queue", "triggers/prune"} {
+			folders = append(folders, filepath.Join(root, folder))
+		}
+		objects, err := decoder(t).Read(folders...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -41,7 +41,7 @@ func kustomizationOf(t *testing.T, folder string) kustomization {
 
 // A file that nobody lists is not installed.
 func TestKustomizationsListTheirFolders(t *testing.T) {
-	for _, folder := range []string{"tasks", "pipelines", "sa", "deploy/base", "deploy/kind", "triggers"} {
+	for _, folder := range []string{"tasks", "pipelines", "sa", "deploy/base", "deploy/kind", "triggers", "triggers/queue", "triggers/prune", "triggers/commit-status"} {
 		files, err := manifest.Files(filepath.Join(root, folder))
 		if err != nil {
 			t.Fatal(err)

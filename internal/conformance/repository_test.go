@@ -20,21 +20,22 @@ const root = "../.."
 // folders are those with YAML for clusters, and the kinds that belong there. (Plain
 // strings stand for "in whatever version": strict decoding knows the versions.)
 func folders() map[string][]string {
-	all := map[string][]string{
+	access := []string{"ServiceAccount", "Role", "RoleBinding"}
+	return map[string][]string{
 		"tasks":          {"Task"},
 		"pipelines":      {"Pipeline"},
 		"pipelines/runs": {"PipelineRun"},
 		"sa":             {"ServiceAccount"},
 		"sa/examples":    {"Secret", "ConfigMap", "Role", "RoleBinding"},
 		"pv":             {"PersistentVolume", "PersistentVolumeClaim", "StorageClass"},
+		"triggers": append([]string{
+			"EventListener", "Trigger", "TriggerBinding", "TriggerTemplate", "ClusterRole", "ClusterRoleBinding", "NetworkPolicy",
+		}, access...),
+		"triggers/queue":         append([]string{"Deployment"}, access...),
+		"triggers/prune":         append([]string{"CronJob"}, access...),
+		"triggers/examples":      {"Secret", "Ingress", "Route"},
+		"triggers/commit-status": append([]string{"Deployment", "Secret"}, access...),
 	}
-	if _, err := os.Stat(filepath.Join(root, "triggers")); err == nil {
-		all["triggers"] = []string{
-			"EventListener", "Trigger", "TriggerBinding", "TriggerTemplate", "ClusterTriggerBinding",
-			"ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "Secret", "ConfigMap", "Service", "NetworkPolicy", "Ingress", "CronJob",
-		}
-	}
-	return all
 }
 
 // repository is what the rules look at.
@@ -43,6 +44,7 @@ type repository struct {
 	tasks     map[string]*pipelinev1.Task
 	pipelines map[string]*pipelinev1.Pipeline
 	runs      []*pipelinev1.PipelineRun
+	pushed    []*pipelinev1.PipelineRun // those of runs that TriggerTemplates create
 	claims    []*corev1.PersistentVolumeClaim
 	accounts  map[string]*corev1.ServiceAccount
 }
@@ -53,6 +55,11 @@ func newRepository(objects []manifest.Object) repository {
 		accounts: map[string]*corev1.ServiceAccount{},
 	}
 	for _, o := range objects {
+		for _, inner := range o.Nested {
+			if run, ok := inner.Typed.(*pipelinev1.PipelineRun); ok {
+				r.runs, r.pushed = append(r.runs, run), append(r.pushed, run)
+			}
+		}
 		switch t := o.Typed.(type) {
 		case *pipelinev1.Task:
 			r.tasks[t.Name] = t

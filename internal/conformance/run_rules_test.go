@@ -56,7 +56,7 @@ func podTemplates(r *pipelinev1.PipelineRun) []*pod.PodTemplate {
 func ownVolume(r repository) []string {
 	var f findings
 	for _, run := range r.runs {
-		if run.Name != "" {
+		if run.Name != "" && !slices.Contains(r.pushed, run) {
 			f.addf("PipelineRun %s: has a name, so that it cannot be created twice: write generateName", run.Name)
 		}
 		for _, w := range run.Spec.Workspaces {

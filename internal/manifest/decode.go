@@ -56,14 +56,15 @@ type Decoder struct {
 	strict *serializer.Serializer
 }
 
-// NewDecoder returns a decoder for Kubernetes' own kinds, Tekton Pipelines and
-// Tekton Triggers.
+// NewDecoder returns a decoder for Kubernetes' own kinds, Tekton Pipelines, Tekton
+// Triggers and OpenShift's Route.
 func NewDecoder() (*Decoder, error) {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		kubernetes.AddToScheme,
 		pipelinev1.AddToScheme, pipelinev1beta1.AddToScheme,
 		triggersv1beta1.AddToScheme, triggersv1alpha1.AddToScheme,
+		addRoute,
 	} {
 		if err := add(s); err != nil {
 			return nil, fmt.Errorf("manifest: %w", err)

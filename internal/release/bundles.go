@@ -24,7 +24,11 @@ func (m *maker) bundles(ctx context.Context, report *Report) error {
 	if err != nil {
 		return err
 	}
-	around, err := d.Read(filepath.Join(m.Root, "deploy", "base"), filepath.Join(m.Root, "sa"), filepath.Join(m.Root, "triggers"))
+	var folders []string
+	for _, folder := range installed() {
+		folders = append(folders, filepath.Join(m.Root, folder))
+	}
+	around, err := d.Read(folders...)
 	if err != nil {
 		return err
 	}
@@ -50,6 +54,11 @@ func (m *maker) bundles(ctx context.Context, report *Report) error {
 		return err
 	}
 	return m.write("release.yaml", text)
+}
+
+// installed are the folders of what deploy/base installs besides tasks and pipelines.
+func installed() []string {
+	return []string{"deploy/base", "sa", "triggers", "triggers/queue", "triggers/prune"}
 }
 
 func (m *maker) bundle(ctx context.Context, d *manifest.Decoder, name string, objects []manifest.Object, o render.Options) (string, error) {

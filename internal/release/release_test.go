@@ -48,6 +48,8 @@ func repository(t *testing.T, change map[string]string) string {
 		"deploy/base/namespace.yaml":  "apiVersion: v1\nkind: Namespace\nmetadata: {name: trainyard}\n",
 		"sa/sa.yaml":                  "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: trainyard-train}\n",
 		"triggers/role.yaml":          "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: trainyard-listener}\n",
+		"triggers/queue/sa.yaml":      "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: trainyard-queue}\n",
+		"triggers/prune/sa.yaml":      "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: trainyard-prune}\n",
 		"triggers/examples/s.yaml":    "apiVersion: v1\nkind: Secret\nmetadata: {name: not-released-either}\n",
 		"sa/examples/secret.yaml":     "apiVersion: v1\nkind: Secret\nmetadata: {name: not-released}\n",
 	}
@@ -152,7 +154,7 @@ func TestReleaseHasEverythingByDigest(t *testing.T) {
 	for _, o := range objects {
 		names = append(names, o.String())
 	}
-	if d := cmp.Diff([]string{"Namespace trainyard", "ServiceAccount trainyard-train", "Role trainyard-listener", "Task a", "Pipeline p"}, names); d != "" {
+	if d := cmp.Diff([]string{"Namespace trainyard", "ServiceAccount trainyard-train", "Role trainyard-listener", "ServiceAccount trainyard-queue", "ServiceAccount trainyard-prune", "Task a", "Pipeline p"}, names); d != "" {
 		t.Errorf("objects (-want +got):\n%s", d)
 	}
 	if !strings.Contains(all["release.yaml"], "image: "+report.ToolImage) {
