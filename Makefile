@@ -200,7 +200,8 @@ interop: ## Exchange models with Hugging Face's transformers, both ways
 	scripts/interop/run.sh
 
 .PHONY: kustomize-check
-kustomize-check: ## Compare kustomize's output of deploy/ with yard render's (needs kubectl)
+kustomize-check: bin/demo ## Compare kustomize's output of deploy/ with yard render's (kubectl, or that of make cluster)
+	@export TRAINYARD_KUBECTL; TRAINYARD_KUBECTL=$$(command -v kubectl || bin/demo program kubectl); \
 	$(GO) test $(GOTESTFLAGS) -tags kubectl -run Kustomize ./internal/conformance
 
 ##@ Ship

@@ -7,9 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -68,8 +71,28 @@ TRAINYARD_CACHE. docs/demo.md describes them.`,
 		verb("up", "Bring up the cluster and train a model on it", (*demo.Demo).Up),
 		verb("cluster", "Bring up the cluster, and run nothing on it", (*demo.Demo).UpCluster),
 		verb("down", "Remove the cluster, its network and what was started for it", (*demo.Demo).RunDown),
+		program(),
 	)
 	return cmd
+}
+
+func program() *cobra.Command {
+	return &cobra.Command{
+		Use: "program NAME", Short: "Print where kubectl, tkn, kind or yard of the cluster that is up lies", Args: cobra.ExactArgs(1),
+		Example: "  $(bin/demo program kubectl) version --client",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			environment, err := demo.ReadEnvironment(os.Getenv)
+			if err != nil {
+				return fmt.Errorf("no cluster is up (make cluster brings one up): %w", err)
+			}
+			path, ok := environment.Programs[args[0]]
+			if !ok {
+				return exitcode.Errorf(exitcode.Usage, "%s is none of %s", args[0], strings.Join(slices.Sorted(maps.Keys(environment.Programs)), ", "))
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), path)
+			return nil
+		},
+	}
 }
 
 func verb(use, short string, run func(*demo.Demo, context.Context) error) *cobra.Command {

@@ -68,6 +68,31 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
+func TestProgramsOfTheClusterThatIsUp(t *testing.T) {
+	in(t, "")
+	say := func(name string) (int, string) {
+		var stdout, stderr bytes.Buffer
+		code := run(t.Context(), []string{"program", name}, &stdout, &stderr)
+		return code, stdout.String() + stderr.String()
+	}
+	if code, said := say("kubectl"); code != 3 || !strings.HasPrefix(said, "demo: no cluster is up (make cluster brings one up): ") {
+		t.Errorf("without a cluster: %d, %q", code, said)
+	}
+	state := filepath.Join(os.Getenv("TRAINYARD_CACHE"), "demo", "trainyard")
+	if err := os.MkdirAll(state, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(state, "environment.json"), []byte(`{"programs": {"kubectl": "/a/kubectl", "tkn": "/a/tkn"}}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if code, said := say("kubectl"); code != 0 || said != "/a/kubectl\n" {
+		t.Errorf("kubectl: %d, %q", code, said)
+	}
+	if code, said := say("helm"); code != 2 || said != "demo: helm is none of kubectl, tkn\n" {
+		t.Errorf("helm: %d, %q", code, said)
+	}
+}
+
 func TestASignalIsTheExitCodeAndASentence(t *testing.T) {
 	for signal, want := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
 		in(t, "exec sleep 60")
