@@ -17,6 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/trainyard/trainyard/trainer/internal/exitcode"
+	"github.com/trainyard/trainyard/trainer/internal/stage"
 )
 
 // App is what the verbs share: streams, environment and clock.
@@ -63,7 +64,7 @@ func (a *App) Run(ctx context.Context, args []string) int {
 		err = fmt.Errorf("%w: %w", err, cause)
 	}
 	if err != nil {
-		fmt.Fprintln(a.Err, "trainer:", err)
+		fmt.Fprintln(a.Err, stage.ErrorPrefix+err.Error())
 	}
 	if a.log != nil {
 		a.log.Close()

@@ -22,6 +22,7 @@ type runLog struct {
 	mu     sync.Mutex
 	run    string
 	name   string
+	header string
 	early  []byte
 	file   *os.File
 	failed bool
@@ -36,7 +37,7 @@ func (a *App) keepLog(cmd *cobra.Command) {
 	if run == nil || run.Value.String() == "" || keep.Value.String() != "true" {
 		return
 	}
-	l := &runLog{run: run.Value.String(), name: cmd.Name() + ".log"}
+	l := &runLog{run: run.Value.String(), name: cmd.Name() + ".log", header: stage.LogHeader(a.Getenv(envOwner), a.Now())}
 	a.Out, a.Err = io.MultiWriter(a.Out, l), io.MultiWriter(a.Err, l)
 	a.log = l
 }
@@ -73,6 +74,7 @@ func (l *runLog) open() bool {
 		return false
 	}
 	_ = l.file.Chmod(0o664) // whatever the umask says; refused to who is not its owner
+	_, _ = l.file.WriteString(l.header)
 	_, _ = l.file.Write(l.early)
 	l.early = nil
 	return true

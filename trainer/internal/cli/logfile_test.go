@@ -30,6 +30,8 @@ func TestKeepLogAppendsWhatIsPrinted(t *testing.T) {
 	mustCall(t, prepare...)
 	if got := log("prepare.log"); !strings.HasPrefix(got, before) || len(got) <= len(before) {
 		t.Error("the second attempt did not append")
+	} else if !strings.HasPrefix(before, "=== ") || !strings.HasPrefix(got[len(before):], "=== ") {
+		t.Errorf("nothing tells the two attempts apart:\n%s", got)
 	}
 }
 

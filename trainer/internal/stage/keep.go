@@ -35,14 +35,16 @@ const (
 	// stopTime is how long the copy may take that a signal asks for: the platform
 	// kills after half a minute.
 	stopTime = 15 * time.Second
+	// tellTime is how long the reports may take after that.
+	tellTime = 5 * time.Second
 )
 
 // copier copies the checkpoints of one run.
 type copier struct {
 	Keep
-	run, root string // directory, and where it is in the store
-	now       func() time.Time
-	log       *slog.Logger
+	run, id, root string // directory, name of the run, and where it is in the store
+	now           func() time.Time
+	log           *slog.Logger
 
 	index keptIndex
 	etag  string
@@ -54,7 +56,7 @@ func newCopier(k Keep, run, id string, now func() time.Time, log *slog.Logger) *
 	if k.Store == nil || k.Every <= 0 {
 		return nil
 	}
-	return &copier{Keep: k, run: run, root: path.Join(runsDir+id, keepDir), now: now, log: log}
+	return &copier{Keep: k, run: run, id: id, root: path.Join(runsDir+id, keepDir), now: now, log: log}
 }
 
 // restore brings the kept checkpoint into a run directory that has none. A store that
@@ -160,6 +162,16 @@ func (k *copier) copy(ctx context.Context, step int) {
 	}
 }
 
+// tell copies logs and progress to the store when a signal ended the training: a
+// pipeline that was cancelled may run no task that could.
+func (k *copier) tell(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, tellTime)
+	defer cancel()
+	if _, err := publish(ctx, k.Store, k.run, k.id); err != nil {
+		k.log.Warn("logs and progress not copied to the store", "error", err)
+	}
+}
+
 // put writes a copy to the place that the index does not name, and then the index.
 func (k *copier) put(ctx context.Context, step int) error {
 	next := keptIndex{Schema: keepSchema, Step: step, Place: "a"}
@@ -229,6 +241,12 @@ func (k *copier) attach(l *train.Loop, c *train.Checkpointer) {
 	c.Saved = func(ctx context.Context, s *train.State) { k.saved(ctx, s.Step) }
 	l.OnEnd("keep", train.PriorityCheckpoint+1, func(ctx context.Context, s *train.State) error {
 		k.ended(ctx, s.Step, !s.Done())
+		return nil
+	})
+	l.OnEnd("tell", train.PriorityProgress+1, func(ctx context.Context, s *train.State) error {
+		if !s.Done() {
+			k.tell(ctx)
+		}
 		return nil
 	})
 }

@@ -63,6 +63,18 @@ func TestTrainGoesOnFromTheStore(t *testing.T) {
 	}
 }
 
+// A signal is all that a cancelled pipeline leaves time for: no report comes after it.
+func TestTrainThatIsStoppedTellsTheStore(t *testing.T) {
+	s := fileStore(t)
+	o := quickTrain(prepareText(t))
+	o.RunID, o.Keep = "run", Keep{Store: s, Every: time.Hour}
+	writeLog(t, o.RunDir, "train", "step 3\n")
+	stopped(t, o, 3)
+	if keys := keysBelow(t, s, "runs/run/"); !slices.Contains(keys, "logs/train.log") || !slices.Contains(keys, train.HistoryName) {
+		t.Errorf("the store has %v", keys)
+	}
+}
+
 // What is on the volume wins: it is never older than the copy.
 func TestTrainTakesTheVolumeBeforeTheStore(t *testing.T) {
 	s := fileStore(t)

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,6 +57,9 @@ func Report(ctx context.Context, o ReportOptions) (string, error) {
 	}
 	r := &reporting{o: o, values: map[string]string{"verdict": NoVerdict}}
 	path, err := r.run(ctx)
+	if err != nil && len(o.Statuses) > 0 {
+		r.reasons = append(r.reasons, fmt.Sprintf("report failed: %v", err))
+	}
 	if setErr := r.hand(results); err == nil {
 		err = setErr
 	}
@@ -115,23 +119,26 @@ func (r *reporting) run(ctx context.Context) (string, error) {
 		return "", err
 	}
 	path, err := r.draw(ctx, id)
-	if err != nil {
+	if err != nil && (len(o.Statuses) == 0 || ctx.Err() != nil) {
 		return "", err
 	}
 	if o.StoreErr != nil {
-		return path, o.StoreErr
+		return path, cmp.Or(err, o.StoreErr)
 	}
 	if o.Publish {
-		if r.values["report-uri"], err = publish(ctx, o.Store, o.RunDir, id); err != nil {
-			return path, err
+		// Also without a page, as on a full volume: logs and progress are there.
+		uri, publishErr := publish(ctx, o.Store, o.RunDir, id)
+		if err = cmp.Or(err, publishErr); err == nil {
+			r.values["report-uri"] = uri
 		}
 	}
-	return path, nil
+	return path, err
 }
 
 // refused says why there is no page: what lies in the directory is another one's, and
 // so are its reports in the store.
 func (r *reporting) refused(other string) error {
+	r.reasons = r.failed(nil)
 	if r.o.Out == nil {
 		return nil
 	}
@@ -141,6 +148,7 @@ func (r *reporting) refused(other string) error {
 
 // nothing says that no stage came far enough to leave anything.
 func (r *reporting) nothing() error {
+	r.reasons = r.failed(nil)
 	if r.o.Out == nil {
 		return nil
 	}
@@ -182,16 +190,27 @@ func (r *reporting) failure(g *gate.Report) string {
 	if r.o.Failure != nil {
 		return r.o.Failure.Error()
 	}
-	var failed []string
-	for _, name := range r.tasks.with(statusFailed) {
-		if name != "gate" || g == nil || g.Verdict != gate.Blocked {
-			failed = append(failed, name)
-		}
-	}
+	failed := r.failed(g)
 	if len(failed) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s failed; %s", strings.Join(failed, " and "), r.tasks)
+	return strings.Join(failed, " and ") + "; " + r.tasks.String()
+}
+
+// failed says which tasks failed and why, as far as their logs are on the volume.
+func (r *reporting) failed(g *gate.Report) []string {
+	var out []string
+	for _, name := range r.tasks.with(statusFailed) {
+		if name == "gate" && g != nil && g.Verdict == gate.Blocked {
+			continue
+		}
+		what := name + " failed"
+		if why := lastError(r.o.RunDir, name, r.o.Owner); why != "" {
+			what += ": " + why
+		}
+		out = append(out, what)
+	}
+	return out
 }
 
 // results takes what the pipeline tells from what the page shows.
@@ -201,10 +220,11 @@ func (r *reporting) results(d *report.Data) {
 		v["model-digest"] = withAlgorithm(d.Eval.Candidate.Digest)
 		v["val-loss"], v["test-loss"] = fmt.Sprint(d.Eval.ValLoss), fmt.Sprint(d.Eval.TestLoss)
 	}
+	r.reasons = r.failed(d.Gate)
 	if d.Gate == nil {
 		return
 	}
-	v["verdict"], r.reasons = d.Gate.Verdict, d.Gate.Reasons
+	v["verdict"], r.reasons = d.Gate.Verdict, append(r.reasons, d.Gate.Reasons...)
 	if d.Gate.Verdict != gate.Pass || !r.tasks.mayHave("promote") {
 		return
 	}

@@ -161,7 +161,7 @@ func TestReportOfARunThatNeverBegan(t *testing.T) {
 	if err != nil || page != "" {
 		t.Fatalf("%q, %v", page, err)
 	}
-	if got := resultsOf(t, r); got["verdict"] != NoVerdict {
+	if got := resultsOf(t, r); got["verdict"] != NoVerdict || got["reasons"] != "build-image failed" {
 		t.Errorf("results %v", got)
 	}
 	if _, err := os.Stat(r.RunDir); !os.IsNotExist(err) {
