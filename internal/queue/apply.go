@@ -47,7 +47,7 @@ func (q *Queue) apply(ctx context.Context, d Decision) (overtaken bool, err erro
 		q.tell(ctx, w.Run, corev1.EventTypeNormal, EventQueued, "it waits "+w.Reason)
 	}
 	for _, r := range d.Unread {
-		q.tell(ctx, r, corev1.EventTypeWarning, EventUnreadable, r.Err.Error())
+		q.tell(ctx, r, corev1.EventTypeWarning, EventUnreadable, "it stays held back: "+r.Err.Error())
 	}
 	return overtaken, errors.Join(errs...)
 }

@@ -184,6 +184,7 @@ func (q *Queue) page(ctx context.Context, options metav1.ListOptions) (*pipeline
 // watch waits until a run changes in a way that matters to a queue, or until the time
 // is up. It only wakes: what is done is judged by a list.
 func (q *Queue) watch(ctx context.Context, version string, limit time.Duration) error {
+	q.beat()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	// The server ends the watch by itself, should our end of it not be heard.
