@@ -109,10 +109,10 @@ func (e *exam) pipelineRun(ctx context.Context, pr *pipelinev1.PipelineRun) erro
 	}
 	return firstError(
 		func() error { return e.tasksOf(ctx, pr) },
-		func() error { e.state(pr); return nil },
+		func() error { return e.state(ctx, pr) },
 		func() error { return e.assistants(ctx, pr) },
 		func() error { return e.surroundings(ctx, accounts) },
-		func() error { return e.workspaces(ctx, pr, pr.UID, pr.Spec.Workspaces, pr.IsDone()) },
+		func() error { return e.workspaces(ctx, pr, pr.UID, pr.Spec.Workspaces, pr.IsDone() || pr.IsPending()) },
 		func() error { return e.remaining(ctx, pr) },
 		func() error { return e.services(ctx) },
 	)
@@ -137,12 +137,13 @@ func (e *exam) tasksOf(ctx context.Context, pr *pipelinev1.PipelineRun) error {
 }
 
 // state says what the PipelineRun as a whole says of itself.
-func (e *exam) state(pr *pipelinev1.PipelineRun) {
+func (e *exam) state(ctx context.Context, pr *pipelinev1.PipelineRun) error {
+	if pr.IsPending() {
+		return e.heldBack(ctx, pr)
+	}
 	cond := pr.Status.GetCondition(succeeded)
 	age := e.Now().Sub(pr.CreationTimestamp.Time)
 	switch {
-	case pr.IsPending():
-		e.problem("run", "remove spec.status to start it", "it is held back: its spec.status is %s", pr.Spec.Status)
 	case cond == nil && age < patience:
 		e.ok("run", "it was created %s ago", ago(age))
 	case cond == nil:
@@ -151,12 +152,13 @@ func (e *exam) state(pr *pipelinev1.PipelineRun) {
 		message := fmt.Sprintf("it runs for %s: %s", ago(e.Now().Sub(started(pr))), cond.Message)
 		if len(e.begun) == 0 && age > patience {
 			e.problem("run", "see the message, and whether Tekton's parts run (see below)", "%s after it was created no task has begun (%s): %s", ago(age), cond.Reason, cond.Message)
-			return
+			return nil
 		}
 		e.ok("run", "%s", message)
 	default:
 		e.failedRun(pr, cond.Reason, cond.Message)
 	}
+	return nil
 }
 
 func (e *exam) failedRun(pr *pipelinev1.PipelineRun, reason, message string) {
@@ -221,7 +223,7 @@ func (e *exam) assistants(ctx context.Context, pr *pipelinev1.PipelineRun) error
 }
 
 // workspaces examines what a run binds its workspaces to.
-func (e *exam) workspaces(ctx context.Context, owner metav1.Object, uid types.UID, bindings []pipelinev1.WorkspaceBinding, done bool) error {
+func (e *exam) workspaces(ctx context.Context, owner metav1.Object, uid types.UID, bindings []pipelinev1.WorkspaceBinding, without bool) error {
 	for _, w := range bindings {
 		use := "workspace " + w.Name
 		var err error
@@ -229,8 +231,8 @@ func (e *exam) workspaces(ctx context.Context, owner metav1.Object, uid types.UI
 		case w.PersistentVolumeClaim != nil:
 			err = e.claim(ctx, w.PersistentVolumeClaim.ClaimName, use)
 		case w.VolumeClaimTemplate != nil:
-			if done {
-				continue // Tekton may have deleted it
+			if without {
+				continue // Tekton has not made it yet, or may have deleted it
 			}
 			name := volumeclaim.GeneratePVCNameFromWorkspaceBinding(w.VolumeClaimTemplate.Name, w, metav1.OwnerReference{UID: uid})
 			if e.Now().Sub(owner.GetCreationTimestamp().Time) > patience {
