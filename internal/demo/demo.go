@@ -33,6 +33,8 @@ type Demo struct {
 	images images
 	// inCluster are the images that pods name, by digest.
 	inCluster clusterImages
+	// node is the address of a node, for this machine and for pods.
+	node string
 	// run is the name of the PipelineRun.
 	run string
 }
@@ -53,6 +55,8 @@ type images interface {
 	// hosts are files of nodes, by their paths, that say how registries are
 	// reached.
 	hosts() (map[string][]byte, error)
+	// withGit returns an image that has git in it, once cluster was called.
+	withGit(ctx context.Context) (v1.Image, error)
 	// cluster finds or pushes the images that pods use.
 	cluster(ctx context.Context, step *progress.Step) (clusterImages, error)
 }
@@ -89,9 +93,6 @@ func (d *Demo) network() cluster.Network {
 // nodes and in pods: an address of the Docker network, since no host name means
 // the same in all three without changes to the machine.
 func (d *Demo) RegistryHost() string { return d.network().Address(0).String() + ":5000" }
-
-// GitHost is the same for the demo's git server.
-func (d *Demo) GitHost() string { return d.network().Address(1).String() }
 
 func (d *Demo) registry() (*registryclient.Client, error) {
 	// The registry is next door: a proxy to the internet could not reach it.

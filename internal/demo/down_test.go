@@ -57,13 +57,13 @@ func TestDownRemovesWhatIsOfItsName(t *testing.T) {
 		"all of it": {
 			script: `case "$1" in ps) printf 'a1\nb2\n';; esac`,
 			calls: []string{
-				list, "rm --force --volumes a1 b2", "volume rm --force second-registry", "volume rm --force second-git", "network rm second",
+				list, "rm --force --volumes a1 b2", "volume rm --force second-registry", "network rm second",
 			},
 			says: "2 containers removed",
 		},
 		"nothing is there": {
 			script: `case "$1 $2" in "volume rm") echo "Error: No such volume: x" >&2; exit 1;; "network rm") echo 'network second not found' >&2; exit 1;; esac`,
-			calls:  []string{list, "volume rm --force second-registry", "volume rm --force second-git", "network rm second"},
+			calls:  []string{list, "volume rm --force second-registry", "network rm second"},
 			says:   "0 containers removed",
 		},
 		"no engine": {
@@ -84,7 +84,7 @@ func TestDownRemovesWhatIsOfItsName(t *testing.T) {
 		},
 		"a network in use": {
 			script: `case "$1" in network) echo 'network has active endpoints' >&2; exit 1;; esac`,
-			calls:  []string{list, "volume rm --force second-registry", "volume rm --force second-git", "network rm second"}, wantErr: "active endpoints", keeps: true,
+			calls:  []string{list, "volume rm --force second-registry", "network rm second"}, wantErr: "active endpoints", keeps: true,
 		},
 	}
 	for name, test := range tests {

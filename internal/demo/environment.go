@@ -21,8 +21,17 @@ type Environment struct {
 	Kubeconfig string `json:"kubeconfig"`
 	// Registry is the registry's name, on this machine, on nodes and in pods.
 	Registry string `json:"registry"`
-	// GitURL is the address of the git server's repository, the same everywhere.
-	GitURL string `json:"gitUrl"`
+	// GitURL is the address of the git server's repository, the same everywhere. A push
+	// to its PushBranch starts a run.
+	GitURL     string `json:"gitUrl"`
+	PushBranch string `json:"pushBranch"`
+	// Listener is the EventListener's address on this machine, ListenerInCluster that
+	// in pods. It takes events of GitHub's shape of WebhookRepository, signed with what
+	// the Secret WebhookSecret of its namespace has.
+	Listener          string `json:"listener"`
+	ListenerInCluster string `json:"listenerInCluster"`
+	WebhookRepository string `json:"webhookRepository"`
+	WebhookSecret     string `json:"webhookSecret"`
 	// S3 is the S3 server's address on this machine, S3InCluster that in pods.
 	S3          string `json:"s3"`
 	S3InCluster string `json:"s3InCluster"`
@@ -60,7 +69,9 @@ func ReadEnvironment(getenv func(string) string) (Environment, error) {
 func (d *Demo) writeEnvironment() error {
 	e := Environment{
 		Name: d.Name, Checkout: d.Checkout, Kubeconfig: d.kubeconfig(),
-		Registry: d.RegistryHost(), GitURL: d.GitURL(),
+		Registry: d.RegistryHost(), GitURL: d.GitURL(), PushBranch: PushBranch,
+		Listener: fmt.Sprintf("http://127.0.0.1:%d", d.TriggersPort), ListenerInCluster: listenerInCluster,
+		WebhookRepository: WebhookRepository, WebhookSecret: WebhookSecret,
 		S3: d.S3Endpoint(), S3InCluster: S3InCluster, Bucket: Bucket,
 		Programs: map[string]string{},
 		Images: map[string]string{

@@ -26,13 +26,14 @@ func (p programs) program(name string) (string, error) {
 // up is a demo that has come up, as far as its description goes.
 func up(t *testing.T) (*Demo, variables) {
 	t.Helper()
-	settings := variables{"TRAINYARD_CACHE": t.TempDir(), "CLUSTER": "second", "SUBNET": "10.1.2.0/24", "S3_PORT": "17070"}
+	settings := variables{"TRAINYARD_CACHE": t.TempDir(), "CLUSTER": "second", "SUBNET": "10.1.2.0/24", "S3_PORT": "17070", "TRIGGERS_PORT": "18080"}
 	s, err := SettingsFrom(settings.get)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.Checkout = "/src/trainyard"
 	d := New(s, nil, nil)
+	d.node = "10.1.2.3"
 	d.images = programs{paths: map[string]string{"kubectl": "/c/kubectl", "tkn": "/c/tkn", "kind": "/c/kind"}}
 	d.inCluster = clusterImages{Shell: "r/shell@sha256:1", S3: "r/s3@sha256:2", Tool: "r/yard@sha256:3", Builder: "r/builder@sha256:4", Run: "r/run@sha256:5"}
 	return d, settings
@@ -52,7 +53,12 @@ func TestTheEnvironmentIsReadAsItWasWritten(t *testing.T) {
 		"the checkout":       {got.Checkout, "/src/trainyard"},
 		"its credentials":    {got.Kubeconfig, settings["TRAINYARD_CACHE"] + "/demo/second/kubeconfig"},
 		"the registry":       {got.Registry, "10.1.2.200:5000"},
-		"the git repository": {got.GitURL, "git://10.1.2.201/trainyard.git"},
+		"the git repository": {got.GitURL, "git://10.1.2.3:30418/trainyard.git"},
+		"its branch":         {got.PushBranch, "main"},
+		"the listener":       {got.Listener, "http://127.0.0.1:18080"},
+		"it in pods":         {got.ListenerInCluster, "http://el-trainyard.trainyard.svc.cluster.local:8080"},
+		"its repository":     {got.WebhookRepository, "trainyard/trainyard"},
+		"its secret":         {got.WebhookSecret, "github-webhook"},
 		"S3":                 {got.S3, "http://127.0.0.1:17070"},
 		"S3 in pods":         {got.S3InCluster, "http://s3.trainyard-system.svc.cluster.local:7070"},
 		"the bucket":         {got.Bucket, "trainyard"},

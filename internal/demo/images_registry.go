@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"github.com/trainyard/trainyard/internal/demo/certsd"
@@ -164,11 +165,8 @@ func (r *registryImages) load(ctx context.Context, role string, image imagelock.
 }
 
 func (r *registryImages) engineImage(ctx context.Context, image string) (string, error) {
-	switch image {
-	case fromsource.Registry:
+	if image == fromsource.Registry {
 		return r.load(ctx, image, r.images.Registry)
-	case fromsource.Git:
-		return r.load(ctx, image, r.images.Tekton[fromsource.GitImportPath])
 	}
 	return "", fmt.Errorf("no image is called %s", image)
 }
@@ -212,17 +210,29 @@ func (r *registryImages) cluster(ctx context.Context, step *progress.Step) (clus
 	return out, nil
 }
 
-// copy copies an image for this platform into the demo's registry.
-func (r *registryImages) copy(ctx context.Context, pinned imagelock.Pinned) (string, error) {
+// withGit returns the image of Tekton's git resolver.
+func (r *registryImages) withGit(ctx context.Context) (v1.Image, error) {
+	image, _, err := r.pull(ctx, r.pinned[r.images.Tekton[fromsource.GitImportPath].Name])
+	return image, err
+}
+
+// pull reads an image for this platform, when it is used.
+func (r *registryImages) pull(ctx context.Context, pinned imagelock.Pinned) (v1.Image, name.Reference, error) {
 	from, err := r.client()
 	if err != nil {
-		return "", err
+		return nil, nil, err
 	}
 	reference, err := from.Reference(r.mirror.Name(pinned.Reference()))
 	if err != nil {
-		return "", err
+		return nil, nil, err
 	}
 	image, err := from.Image(ctx, reference, r.demo.platform())
+	return image, reference, err
+}
+
+// copy copies an image for this platform into the demo's registry.
+func (r *registryImages) copy(ctx context.Context, pinned imagelock.Pinned) (string, error) {
+	image, reference, err := r.pull(ctx, pinned)
 	if err != nil {
 		return "", err
 	}

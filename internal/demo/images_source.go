@@ -204,6 +204,19 @@ func (s *sourceImages) cluster(ctx context.Context, step *progress.Step) (cluste
 	return out, nil
 }
 
+// withGit returns the image of Tekton's git resolver, which cluster has pushed.
+func (s *sourceImages) withGit(ctx context.Context) (v1.Image, error) {
+	client, err := s.demo.registry()
+	if err != nil {
+		return nil, err
+	}
+	reference, err := client.Reference(s.demo.inCluster.Tekton[fromsource.GitImportPath])
+	if err != nil {
+		return nil, err
+	}
+	return client.Image(ctx, reference, s.demo.platform())
+}
+
 // digests are the digests of images that were made before.
 type digests struct {
 	file  string

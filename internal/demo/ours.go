@@ -74,8 +74,8 @@ func (d *Demo) toolImage(ctx context.Context) (string, error) {
 // bundleLimit is what a ConfigMap can hold, with room for what surrounds it.
 const bundleLimit = 900 << 10
 
-// Ours installs what this repository is about: its namespace, accounts, tasks and
-// pipelines.
+// Ours installs what this repository is about: its namespace, accounts, tasks,
+// pipelines and triggers.
 func (d *Demo) Ours(ctx context.Context, step *progress.Step) error {
 	k, err := d.kubectl()
 	if err != nil {
@@ -88,8 +88,11 @@ func (d *Demo) Ours(ctx context.Context, step *progress.Step) error {
 	if err := d.PrepareNamespace(ctx, Namespace); err != nil {
 		return err
 	}
-	step.Doing("applying accounts, tasks and pipelines")
-	folders := []string{"sa", "tasks", "pipelines/train-and-promote.yaml", "pipelines/train-pinned.yaml"}
+	step.Doing("applying accounts, tasks, pipelines and triggers")
+	folders := []string{
+		"sa", "tasks", "pipelines/train-and-promote.yaml", "pipelines/train-pinned.yaml",
+		"triggers", "triggers/queue", "triggers/prune", "deploy/kind/listener.yaml",
+	}
 	for i, folder := range folders {
 		folders[i] = filepath.Join(d.Checkout, folder)
 	}
@@ -98,10 +101,28 @@ func (d *Demo) Ours(ctx context.Context, step *progress.Step) error {
 	if err != nil {
 		return err
 	}
-	if _, err := k.Apply(ctx, []byte(documents)); err != nil {
+	objects, err := d.pushSettings().patch([]byte(documents))
+	if err != nil {
 		return err
 	}
-	step.Done("tasks and pipelines in namespace %s", Namespace)
+	webhook, err := keptSecret(ctx, k, WebhookSecret, newWebhookSecret)
+	if err != nil {
+		return err
+	}
+	if err := applySecret(ctx, k, Namespace, WebhookSecret, webhook); err != nil {
+		return err
+	}
+	if _, err := k.Apply(ctx, objects); err != nil {
+		return err
+	}
+	step.Doing("waiting for the listener")
+	if _, err := k.Run(ctx, "--namespace", Namespace, "wait", "--for=condition=Available", "eventlisteners/trainyard", "--timeout=120s"); err != nil {
+		return err
+	}
+	if err := k.WaitForDeployments(ctx, Namespace, 3*time.Minute); err != nil {
+		return err
+	}
+	step.Done("tasks, pipelines and triggers in namespace %s", Namespace)
 	return nil
 }
 
@@ -138,7 +159,7 @@ func (d *Demo) PrepareNamespace(ctx context.Context, namespace string) error {
 			return err
 		}
 	}
-	return applySecret(ctx, k, namespace, "s3-credentials", account)
+	return applySecret(ctx, k, namespace, "s3-credentials", account.data())
 }
 
 func configMap(namespace, name string, data map[string]string) any {

@@ -104,6 +104,13 @@ func (d *Demo) Cluster(ctx context.Context, step *progress.Step) error {
 	if _, err := kubectl.Run(ctx, "wait", "--for=condition=Ready", "nodes", "--all", "--timeout=180s"); err != nil {
 		return err
 	}
+	address, err := kubectl.Run(ctx, "get", "nodes", `--output=jsonpath={.items[0].status.addresses[?(@.type=="InternalIP")].address}`)
+	if err != nil {
+		return err
+	}
+	if d.node, _, _ = strings.Cut(address, " "); d.node == "" { // two of them where nodes have IPv6 too
+		return fmt.Errorf("the node of cluster %s has no address", d.Name)
+	}
 	if there {
 		step.Done("%s is there", d.Name)
 	} else {
@@ -135,8 +142,7 @@ const (
 	nodePortTriggers = 30080
 )
 
-// Registry starts the registry and the git server, and tells nodes how to reach
-// the former.
+// Registry starts the registry, and tells nodes how to reach it.
 func (d *Demo) Registry(ctx context.Context, step *progress.Step) error {
 	err := d.container(ctx, "registry", d.network().Address(0).String(), fromsource.Registry, []string{
 		"--volume", d.Name + "-registry:/var/lib/registry",
@@ -147,9 +153,6 @@ func (d *Demo) Registry(ctx context.Context, step *progress.Step) error {
 	}
 	nodes, err := d.nodes(ctx)
 	if err != nil {
-		return err
-	}
-	if err := d.gitServer(ctx); err != nil {
 		return err
 	}
 	hosts, err := d.images.hosts()
@@ -317,10 +320,8 @@ func (d *Demo) Down(ctx context.Context, step *progress.Step) error {
 			return err
 		}
 	}
-	for _, volume := range []string{d.Name + "-registry", d.Name + "-git"} {
-		if _, err := d.docker.Run(ctx, "volume", "rm", "--force", volume); err != nil && !docker.Missing(err) {
-			return err
-		}
+	if _, err := d.docker.Run(ctx, "volume", "rm", "--force", d.Name+"-registry"); err != nil && !docker.Missing(err) {
+		return err
 	}
 	if _, err := d.docker.Run(ctx, "network", "rm", d.Name); err != nil && !docker.Missing(err) {
 		return err

@@ -98,38 +98,51 @@ func (d *Demo) s3(account S3Credentials) *s3.Client {
 // s3Account returns the S3 server's account; it is made up once and lives in a
 // Secret of the cluster, nowhere else.
 func (d *Demo) s3Account(ctx context.Context, k kubectl.CLI) (S3Credentials, error) {
-	out, err := k.Run(ctx, "--namespace", SystemNamespace, "get", "secret", "s3-root", "--output=json")
+	kept, err := keptSecret(ctx, k, "s3-root", func() map[string]string {
+		return S3Credentials{ID: "trainyard", Secret: rand.Text()}.data()
+	})
+	return S3Credentials{ID: kept["access-key-id"], Secret: kept["secret-access-key"]}, err
+}
+
+// data is what the Secret has that tasks read.
+func (a S3Credentials) data() map[string]string {
+	return map[string]string{"access-key-id": a.ID, "secret-access-key": a.Secret}
+}
+
+// keptSecret returns what a Secret of the cluster holds; the first time it is made up.
+func keptSecret(ctx context.Context, k kubectl.CLI, name string, makeUp func() map[string]string) (map[string]string, error) {
+	made := makeUp()
+	out, err := k.Run(ctx, "--namespace", SystemNamespace, "get", "secret", name, "--output=json")
 	if kubectl.Missing(err) {
-		account := S3Credentials{ID: "trainyard", Secret: rand.Text()}
-		return account, applySecret(ctx, k, SystemNamespace, "s3-root", account)
+		return made, applySecret(ctx, k, SystemNamespace, name, made)
 	}
 	if err != nil {
-		return S3Credentials{}, err
+		return nil, err
 	}
 	var secret struct {
 		Data map[string]string `json:"data"`
 	}
 	if err := json.Unmarshal([]byte(out), &secret); err != nil {
-		return S3Credentials{}, err
+		return nil, err
 	}
-	var account S3Credentials
-	for key, field := range map[string]*string{"access-key-id": &account.ID, "secret-access-key": &account.Secret} {
+	kept := map[string]string{}
+	for key := range made {
 		value, err := base64.StdEncoding.DecodeString(secret.Data[key])
 		if err != nil || len(value) == 0 {
-			return S3Credentials{}, fmt.Errorf("secret %s/s3-root has no %s: delete it and run make demo again", SystemNamespace, key)
+			return nil, fmt.Errorf("secret %s/%s has no %s: delete it and run make demo again", SystemNamespace, name, key)
 		}
-		*field = string(value)
+		kept[key] = string(value)
 	}
-	return account, nil
+	return kept, nil
 }
 
-// applySecret writes an account as the Secret that tasks read. It goes through
-// standard input: an argument would be seen by others on this machine.
-func applySecret(ctx context.Context, k kubectl.CLI, namespace, name string, account S3Credentials) error {
+// applySecret writes a Secret. It goes through standard input: an argument would be
+// seen by others on this machine.
+func applySecret(ctx context.Context, k kubectl.CLI, namespace, name string, data map[string]string) error {
 	secret, err := json.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "type": "Opaque",
 		"metadata":   map[string]string{"name": name, "namespace": namespace},
-		"stringData": map[string]string{"access-key-id": account.ID, "secret-access-key": account.Secret},
+		"stringData": data,
 	})
 	if err != nil {
 		return err

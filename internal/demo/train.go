@@ -321,7 +321,11 @@ the cluster is yours now
   export KUBECONFIG=%s
   kubectl --namespace %s get pipelineruns
   make down                 removes it
-`, d.kubeconfig(), Namespace)
+
+a push trains: commit something (examples/push/train.yaml says how to train), then
+  git push %s HEAD:%s
+  kubectl --namespace %s get pipelineruns --selector trainyard.dev/trigger=push --watch
+`, d.kubeconfig(), Namespace, d.GitURL(), PushBranch, Namespace)
 	return nil
 }
 

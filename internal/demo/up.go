@@ -24,6 +24,7 @@ func (d *Demo) clusterSteps() []step {
 		{"cluster", d.Cluster},
 		{"registry", d.Registry},
 		{"s3", d.Storage},
+		{"git", d.Git},
 		{"tekton", d.Tekton},
 		{"trainyard", d.Ours},
 	}

@@ -15,7 +15,6 @@ import (
 // Names of the images that are not Tekton's.
 const (
 	Registry = "registry"
-	Git      = "git"
 	S3       = "versitygw"
 	Shell    = "shell"
 )
@@ -73,8 +72,6 @@ func (m Maker) Make(name string) (v1.Image, error) {
 			return nil, err
 		}
 		return ociimage.New(m.Platform, ociimage.Config{Entrypoint: []string{"/bin/sh"}}, layer)
-	case Git:
-		return m.Tekton(GitImportPath)
 	}
 	return nil, fmt.Errorf("no image is called %s", name)
 }
