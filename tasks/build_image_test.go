@@ -166,7 +166,7 @@ func TestBuildImageResults(t *testing.T) {
 
 // I-05, I-09: the defaults add nothing that a project did not ask for.
 func TestBuildImageDefaults(t *testing.T) {
-	want := map[string]string{"path": "source", "folder": ".", "descriptor": "project.toml", "registry-secret": "registry-credentials", "ca-config-map": "trainyard-ca", "rebuild": "false", "trust-builder": "false"}
+	want := map[string]string{"path": "source", "folder": ".", "descriptor": "project.toml", "registry-secret": "registry-credentials", "ca-config-map": "trainyard-ca", "label-commit": "false", "rebuild": "false", "trust-builder": "false"}
 	for _, p := range buildImage(t).Spec.Params {
 		switch {
 		case p.Description == "":
@@ -200,7 +200,7 @@ func TestBuildImageCallsYardRight(t *testing.T) {
 		var args []string
 		for _, a := range s.Args {
 			value := ""
-			if strings.HasPrefix(a, "--rebuild=") || strings.HasPrefix(a, "--creator=") {
+			if strings.HasPrefix(a, "--rebuild=") || strings.HasPrefix(a, "--creator=") || strings.HasPrefix(a, "--label-revision=") {
 				value = "true"
 			}
 			if a = variables.ReplaceAllString(a, value); a != "" {

@@ -107,7 +107,7 @@ func render(t *testing.T, task *pipelinev1.Task, given map[string]string, volume
 func TestStagesSetOnlyWhatTheTrainerKnows(t *testing.T) {
 	trainer := buildTrainer(t)
 	// What only a platform knows, and what is no flag of each subcommand.
-	known := []string{"TRAINER_IMAGE", "TRAINER_OWNER", "TRAINER_TAKE_OVER"}
+	known := []string{"TRAINER_IMAGE", "TRAINER_COMMIT", "TRAINER_SOURCE", "TRAINER_OWNER", "TRAINER_TAKE_OVER"}
 	for _, name := range stages() {
 		help, err := exec.Command(trainer, name, "--help").Output()
 		if err != nil {

@@ -73,6 +73,24 @@ func (r *Registry) Push(t testing.TB, image string, what remote.Taggable) string
 	return ref.Context().Digest(d.String()).Name()
 }
 
+// Image returns the image that repository:tag or repository@digest is.
+func (r *Registry) Image(t testing.TB, image string) v1.Image {
+	t.Helper()
+	ref, err := r.Client.Reference(r.Host + "/" + image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := r.Client.Get(t.Context(), ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err := d.Image()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return img
+}
+
 // Digest returns what repository:tag is, or the zero hash when it is not there.
 func (r *Registry) Digest(t testing.TB, image string) v1.Hash {
 	t.Helper()

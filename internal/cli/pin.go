@@ -43,6 +43,7 @@ moves, and the results are written.`,
 	f := cmd.Flags()
 	f.StringVar(&o.Plan, "plan", "/trainyard", "folder of the plan")
 	f.StringVar(&o.Report, "report", "/trainyard-report/report.toml", "report of the export")
+	f.BoolVar(&o.LabelRevision, "label-revision", false, "hand on the image with the commit in its labels: each commit has a digest of its own then")
 	f.StringVar(&o.Results, "results-dir", "", "folder for one file a result, as Tekton reads them")
 	return cmd
 }

@@ -21,8 +21,11 @@ type Options struct {
 	Report string
 	// Results is the folder for one file a result; empty writes none.
 	Results string
-	Client  registryclient.Options
-	Log     func(format string, args ...any)
+	// LabelRevision hands on the image with the commit of the plan in its labels,
+	// which gives each commit a digest of its own.
+	LabelRevision bool
+	Client        registryclient.Options
+	Log           func(format string, args ...any)
 }
 
 // Pinned is an image that cannot become another one.
@@ -49,6 +52,9 @@ func Pin(ctx context.Context, o Options) (*Pinned, error) {
 		if info, err := os.Stat(o.Results); err != nil || !info.IsDir() {
 			return nil, exitcode.Errorf(exitcode.Usage, "results folder %s is not there", o.Results)
 		}
+	}
+	if o.LabelRevision && f.Revision == "" {
+		return nil, exitcode.Errorf(exitcode.Usage, "the plan has no revision to label the image with: give yard plan --revision")
 	}
 	c, err := f.Client(o.Client)
 	if err != nil {
@@ -81,7 +87,12 @@ func Pin(ctx context.Context, o Options) (*Pinned, error) {
 	for _, label := range img.Unlabelled(want) {
 		o.Log("the image has no label %s: no buildpack of the builder writes labels", label)
 	}
-	values := f.Results(tag.Context().Name(), digest, img.SBOM)
+	if o.LabelRevision {
+		if ref, err = labelled(ctx, c, ref, f.Revision); err != nil {
+			return nil, err
+		}
+	}
+	values := f.Results(tag.Context().Name(), ref.DigestStr(), img.SBOM)
 	if err := result.Check(values); err != nil {
 		return nil, err
 	}
@@ -94,7 +105,7 @@ func Pin(ctx context.Context, o Options) (*Pinned, error) {
 		}
 	}
 	return &Pinned{
-		Image: f.Image, Ref: ref.Name(), Digest: digest, Source: f.SourceDigest, Builder: f.BuilderDigest,
+		Image: f.Image, Ref: ref.Name(), Digest: ref.DigestStr(), Source: f.SourceDigest, Builder: f.BuilderDigest,
 		Revision: f.Revision, SBOM: img.SBOM, Size: img.Size, FromCache: f.Action == plan.Found,
 	}, nil
 }

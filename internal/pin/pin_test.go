@@ -116,6 +116,76 @@ func TestPin(t *testing.T) {
 	}
 }
 
+func TestPinLabelsTheCommit(t *testing.T) {
+	s := newSite(t)
+	built := s.export(t)
+	s.LabelRevision = true
+	pinned := map[string]string{}
+	for _, commit := range []string{"abc", "def", "abc"} {
+		s.file.Revision = commit
+		write(t, filepath.Join(s.Plan, plan.FileName), buildtest.JSON(t, s.file))
+		p, err := Pin(t.Context(), s.Options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if before, again := pinned[commit]; again && before != p.Digest {
+			t.Errorf("commit %s: %s, and %s before", commit, p.Digest, before)
+		}
+		pinned[commit] = p.Digest
+		if d := cmp.Diff(s.wantResults(t, p.Digest, "false"), results(t, s.Results)); d != "" {
+			t.Error(d)
+		}
+		if got := s.Digest(t, "team/app:v1"); got.String() != p.Digest {
+			t.Errorf("final tag %s, want %s", got, p.Digest)
+		}
+		image := s.Image(t, "team/app@"+p.Digest)
+		config, err := image.ConfigFile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := s.app.Labels[plan.SourceLabel]
+		if l := config.Config.Labels; l[RevisionLabel] != commit || l[BuildLabel] != built || l[plan.SourceLabel] != want {
+			t.Errorf("labels %v", l)
+		}
+		if d := cmp.Diff(layers(t, s.Image(t, "team/app@"+built)), layers(t, image)); d != "" {
+			t.Errorf("layers (-built +labelled):\n%s", d)
+		}
+	}
+	if pinned["abc"] == pinned["def"] || pinned["abc"] == built {
+		t.Errorf("built %s, labelled %v", built, pinned)
+	}
+	if got := s.Digest(t, "team/app:src-0123"); got.String() != built {
+		t.Errorf("the build's own tag is %s, want %s", got, built)
+	}
+}
+
+func layers(t *testing.T, image v1.Image) []v1.Hash {
+	t.Helper()
+	m, err := image.Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []v1.Hash
+	for _, l := range m.Layers {
+		all = append(all, l.Digest)
+	}
+	return all
+}
+
+func TestPinLabelsNoUnknownCommit(t *testing.T) {
+	s := newSite(t)
+	s.file.Revision = ""
+	s.export(t)
+	s.LabelRevision = true
+	_, err := Pin(t.Context(), s.Options)
+	if exitcode.Of(err) != exitcode.Usage || !strings.Contains(fmt.Sprint(err), "--revision") {
+		t.Errorf("error %v", err)
+	}
+	if got := results(t, s.Results); len(got) > 0 {
+		t.Errorf("results %v", got)
+	}
+}
+
 func TestPinOfAnImageThatWasFound(t *testing.T) {
 	s := newSite(t)
 	s.report = "no report at all"

@@ -44,6 +44,43 @@ func mustCall(t *testing.T, args ...string) string {
 	return out
 }
 
+// In a cluster the commit is not in the image: the platform says it.
+func TestTheLineageHasTheCommitThatThePlatformSays(t *testing.T) {
+	run := filepath.Join(t.TempDir(), "run1")
+	commit := strings.Repeat("0123456789", 4)
+	env := map[string]string{"TRAINER_IMAGE": image, "TRAINER_COMMIT": commit, "TRAINER_SOURCE": "https://git.example.com/team/trainer"}
+	if _, errs, code := call(t, env, "prepare", "--run-dir", run, "--corpus", textCorpus(t), "--vocab-size", "400", "--drop-near=false"); code != 0 {
+		t.Fatal(errs)
+	}
+	records, err := filepath.Glob(filepath.Join(run, "lineage", "prepare*"))
+	if err != nil || len(records) != 1 {
+		t.Fatalf("records %v, %v", records, err)
+	}
+	data, err := os.ReadFile(records[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var statement struct {
+		Predicate struct {
+			BuildDefinition struct {
+				ResolvedDependencies []struct {
+					URI    string
+					Digest map[string]string
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(data, &statement); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range statement.Predicate.BuildDefinition.ResolvedDependencies {
+		if d.URI == "git+https://git.example.com/team/trainer" && d.Digest["gitCommit"] == commit {
+			return
+		}
+	}
+	t.Errorf("no commit among what the data was made of: %s", data)
+}
+
 // The verbs one by one, as the tasks of a cluster call them.
 func TestLifecycleVerbByVerb(t *testing.T) {
 	dir := t.TempDir()

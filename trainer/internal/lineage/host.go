@@ -56,21 +56,23 @@ func features() []string {
 	return fs
 }
 
-// ThisCode describes this program as far as the build recorded it. Image is the
-// reference that the platform gave, "" where there is none; without one the
-// digest of the program itself is noted. version and commit come from the
-// linker; where empty, the build's own version control stamp is used.
-func ThisCode(image, version, commit string, hashBinary func() (string, error)) Code {
-	c := Code{Image: image, Version: version, Commit: commit, Repository: "https://github.com/trainyard/trainyard"}
+// ThisCode completes what is known of this program, from the platform that runs its
+// image or from the linker: what is empty is taken from the build's own stamp of version
+// control. The digest of the program itself is noted too.
+func ThisCode(known Code, hashBinary func() (string, error)) Code {
+	c := known
+	if c.Repository == "" {
+		c.Repository = "https://github.com/trainyard/trainyard"
+	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		if c.Version == "" {
 			c.Version = info.Main.Version
 		}
 		for _, s := range info.Settings {
 			switch {
-			case s.Key == "vcs.revision" && commit == "":
+			case s.Key == "vcs.revision" && known.Commit == "":
 				c.Commit = s.Value
-			case s.Key == "vcs.modified" && commit == "":
+			case s.Key == "vcs.modified" && known.Commit == "":
 				c.Modified = s.Value == "true"
 			}
 		}

@@ -259,8 +259,10 @@ func TestThisHostAndCode(t *testing.T) {
 	if h.OS == "" || h.Arch == "" || h.CPU == "" || h.CPUs < 1 || h.GOMAXPROCS < 1 || h.Threads != 2 || h.ISA != "avx2" || !strings.HasPrefix(h.Go, "go") {
 		t.Errorf("got %+v", h)
 	}
-	c := ThisCode("img@sha256:"+imageHash, "v1", commit, func() (string, error) { return "aa", nil })
-	if c.Commit != commit || c.Version != "v1" || c.Binary != "aa" || c.Modified {
-		t.Errorf("got %+v", c)
+	known := Code{Image: "img@sha256:" + imageHash, Version: "v1", Commit: commit, Repository: "https://git.example.com/a/b"}
+	want := known
+	want.Binary = "aa"
+	if c := ThisCode(known, func() (string, error) { return "aa", nil }); c != want {
+		t.Errorf("got %+v, want %+v", c, want)
 	}
 }
