@@ -74,7 +74,7 @@ again. Only one should run in a namespace.`,
 		if health == "" {
 			return q.Run(cmd.Context())
 		}
-		return serveBeside(cmd.Context(), health, q.Health(), q.Run)
+		return a.serveBeside(cmd.Context(), health, q.Health(), q.Run)
 	}
 	return cmd
 }
@@ -87,12 +87,13 @@ func (a *app) log() *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.Err, nil))
 }
 
-// serveBeside answers HTTP while the work goes on.
-func serveBeside(ctx context.Context, address string, handler http.Handler, work func(context.Context) error) error {
+// serveBeside answers probes while the work goes on.
+func (a *app) serveBeside(ctx context.Context, address string, handler http.Handler, work func(context.Context) error) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return exitcode.Errorf(exitcode.IO, "health-address: %w", err)
 	}
+	a.log().Info("probes are answered", "address", listener.Addr().String())
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
