@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	pipelinev1 "github.com/tektoncd/pipeline/pkg/apis/pipeline/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -230,7 +231,9 @@ func (s stages) pinned(name string, params []pipelinev1.Param) *pipelinev1.Pipel
 			Workspaces:      []pipelinev1.WorkspaceBinding{shared()},
 			TaskRunSpecs: []pipelinev1.PipelineTaskRunSpec{{
 				PipelineTaskName: "train",
-				ComputeResources: &corev1.ResourceRequirements{},
+				ComputeResources: &corev1.ResourceRequirements{Requests: corev1.ResourceList{
+					corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi"),
+				}},
 			}},
 			Timeouts: &pipelinev1.TimeoutFields{
 				Pipeline: &metav1.Duration{Duration: 8*time.Hour + 30*time.Minute},

@@ -45,6 +45,22 @@ func TestKeepLogMakesNoRunDirectory(t *testing.T) {
 	}
 }
 
+// Prepare makes the directory: why it failed is in there, whatever failed.
+func TestKeepLogOfAPreparationWithoutItsCorpus(t *testing.T) {
+	run := filepath.Join(t.TempDir(), "run1")
+	_, errs, code := call(t, nil, "prepare", "--run-dir", run, "--corpus", "store:none.txt", "--store", "file://"+t.TempDir(), "--keep-log")
+	if code == 0 {
+		t.Fatal("prepared")
+	}
+	b, err := os.ReadFile(filepath.Join(run, "logs", "prepare.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(errs, "none.txt") || !strings.HasSuffix(string(b), errs) {
+		t.Errorf("the error is %q, the log\n%s", errs, b)
+	}
+}
+
 // A log that cannot be written must not end the stage.
 func TestKeepLogThatCannotBeWritten(t *testing.T) {
 	run := filepath.Join(t.TempDir(), "run1")

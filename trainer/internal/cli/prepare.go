@@ -125,6 +125,12 @@ give equal bytes.`,
 			}
 			o.RunDir, o.Tokenizer, o.VocabSize, o.Workers = runDir, tokenizer, vocab, m.threads
 			o.Logf = func(format string, args ...any) { fmt.Fprintf(a.Err, format+"\n", args...) }
+			if a.log != nil {
+				// The log is in the run directory, and what the store refuses belongs into it.
+				if _, err := stage.ClaimRun(runDir, runID); err != nil {
+					return err
+				}
+			}
 			target, err := t.open(cmd.Context())
 			if err != nil {
 				return err
