@@ -21,7 +21,8 @@ func newDoctor(a *app) *cobra.Command {
 Without RUN it examines a namespace before a start: ServiceAccounts, Secrets and
 their keys, Tekton's version and settings, the pipeline and what its tasks refer to,
 storage, whether each task would fit on a node now, and the registry and the store
-with the credentials of the cluster.
+with the credentials of the cluster; and where there is a listener for pushes, it, its
+Triggers' Secrets and settings, its rights, and the queue.
 
 With RUN, a PipelineRun or TaskRun, it also finds out what that run waits for or
 failed of: a pod that fits on no node (what it asks for, what is free, who holds the
@@ -62,7 +63,7 @@ deletes again. Exit code 1 says that a problem was found.`,
 		}
 		o.Namespace = cluster.Namespace
 		d := &doctor.Doctor{
-			Kube: cluster.Kube, Tekton: cluster.Tekton, Now: a.Now,
+			Kube: cluster.Kube, Tekton: cluster.Tekton, Triggers: cluster.Triggers, Now: a.Now,
 			Dial: (&net.Dialer{}).DialContext, InCluster: a.Getenv("KUBERNETES_SERVICE_HOST") != "",
 		}
 		if forward {

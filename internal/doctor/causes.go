@@ -24,7 +24,7 @@ func causes() []cause {
 		{"more than one persistentvolumeclaim is bound", "the task mounts two claims, which Tekton's affinity assistant does not allow", "use one claim with sub-paths, or set coschedule to pipelineruns"},
 		{"server gave http response to https client", "the registry speaks plain http and the node asks it in TLS", "give the registry a certificate, or list it as an insecure registry in the node's containerd (certs.d/HOST/hosts.toml)"},
 		{"speaks plain http", "the registry speaks plain http, which nobody has allowed for it", "list its host as an insecure registry, here and in the run, or give it a certificate"},
-		{"x509:", "the certificate of the server is not trusted", "add the CA that signed it to where it is not trusted: the node for pulls, SSL_CERT_FILE in the step otherwise"},
+		{"x509:", "the certificate of the server is not trusted", "add the CA that signed it to where it is not trusted: the ConfigMap trainyard-ca for our tasks, the node for pulls"},
 		{"toomanyrequests", "the registry limits how often it is asked", "wait, or log in, or use a mirror"},
 		{"no match for platform", "the image has no variant for this node's architecture", "build the image for it, or choose another node with nodeSelector"},
 		{"no matching manifest", "the image has no variant for this node's architecture", "build the image for it, or choose another node with nodeSelector"},

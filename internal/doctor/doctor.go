@@ -7,6 +7,7 @@ import (
 	"time"
 
 	tekton "github.com/tektoncd/pipeline/pkg/client/clientset/versioned"
+	triggers "github.com/tektoncd/triggers/pkg/client/clientset/versioned"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 
@@ -17,7 +18,9 @@ import (
 type Doctor struct {
 	Kube   kubernetes.Interface
 	Tekton tekton.Interface
-	Now    func() time.Time
+	// Triggers is nil where nobody asks what a push starts.
+	Triggers triggers.Interface
+	Now      func() time.Time
 	// Dial reaches registries and stores; it may know ways into the cluster.
 	Dial Dialer
 	// InCluster says that Dial resolves the names of Services: yard runs in a pod,
@@ -67,6 +70,7 @@ func (d *Doctor) BeforeStart(ctx context.Context, o Options) (*Report, error) {
 		func() error { return e.pipeline(ctx, e.o.Pipeline) },
 		func() error { return e.storage(ctx, e.o.Claim) },
 		func() error { return e.services(ctx) },
+		func() error { return e.pushTrigger(ctx) },
 	)
 }
 

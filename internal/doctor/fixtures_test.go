@@ -26,13 +26,17 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	pipelinev1 "github.com/tektoncd/pipeline/pkg/apis/pipeline/v1"
 	tektonfake "github.com/tektoncd/pipeline/pkg/client/clientset/versioned/fake"
+	triggersv1 "github.com/tektoncd/triggers/pkg/apis/triggers/v1beta1"
+	triggersfake "github.com/tektoncd/triggers/pkg/client/clientset/versioned/fake"
 	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/yaml"
 )
 
@@ -46,6 +50,8 @@ type world struct {
 	t             *testing.T
 	kube          []runtime.Object
 	tekton        []runtime.Object
+	triggers      []runtime.Object
+	denied        func(authorizationv1.ResourceAttributes) bool // what accounts may not do
 	registry      *httptest.Server
 	builder       string
 	store         *s3Server
@@ -232,6 +238,8 @@ func (w *world) yaml(documents string) {
 		"Deployment":    func() runtime.Object { return &appsv1.Deployment{} }, "StatefulSet": func() runtime.Object { return &appsv1.StatefulSet{} },
 		"Pipeline": func() runtime.Object { return &pipelinev1.Pipeline{} }, "Task": func() runtime.Object { return &pipelinev1.Task{} },
 		"PipelineRun": func() runtime.Object { return &pipelinev1.PipelineRun{} }, "TaskRun": func() runtime.Object { return &pipelinev1.TaskRun{} },
+		"EventListener": func() runtime.Object { return &triggersv1.EventListener{} }, "Trigger": func() runtime.Object { return &triggersv1.Trigger{} },
+		"TriggerBinding": func() runtime.Object { return &triggersv1.TriggerBinding{} }, "TriggerTemplate": func() runtime.Object { return &triggersv1.TriggerTemplate{} },
 	}
 	for _, doc := range strings.Split(documents, "\n---\n") {
 		var head metav1.PartialObjectMetadata
@@ -247,9 +255,12 @@ func (w *world) yaml(documents string) {
 			w.t.Fatalf("%v in\n%s", err, doc)
 		}
 		w.remove(head.Kind, head.Name)
-		if strings.HasPrefix(head.APIVersion, "tekton.dev/") {
+		switch {
+		case strings.HasPrefix(head.APIVersion, "tekton.dev/"):
 			w.tekton = append(w.tekton, o)
-		} else {
+		case strings.HasPrefix(head.APIVersion, "triggers.tekton.dev/"):
+			w.triggers = append(w.triggers, o)
+		default:
 			w.kube = append(w.kube, o)
 		}
 	}
@@ -265,11 +276,19 @@ func (w *world) remove(kind, name string) {
 		}
 		return kept
 	}
-	w.kube, w.tekton = keep(w.kube), keep(w.tekton)
+	w.kube, w.tekton, w.triggers = keep(w.kube), keep(w.tekton), keep(w.triggers)
 }
 
 func (w *world) doctor() *Doctor {
 	kube := fake.NewClientset(w.kube...)
+	kube.PrependReactor("create", "subjectaccessreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		review := a.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview)
+		if !strings.HasPrefix(review.Spec.User, "system:serviceaccount:team:") {
+			w.t.Errorf("asked what %q may do", review.Spec.User)
+		}
+		review.Status.Allowed = w.denied == nil || !w.denied(*review.Spec.ResourceAttributes)
+		return true, review, nil
+	})
 	if w.change != nil {
 		w.change(kube)
 	}
@@ -279,7 +298,7 @@ func (w *world) doctor() *Doctor {
 		}
 		return (&net.Dialer{}).DialContext(ctx, network, address)
 	}
-	return &Doctor{Kube: kube, Tekton: tektonfake.NewSimpleClientset(w.tekton...), Now: noon, Dial: dial, InCluster: w.inCluster, Logs: func(pod, container string) []string {
+	return &Doctor{Kube: kube, Tekton: tektonfake.NewSimpleClientset(w.tekton...), Triggers: triggersfake.NewSimpleClientset(w.triggers...), Now: noon, Dial: dial, InCluster: w.inCluster, Logs: func(pod, container string) []string {
 		if w.logs == nil {
 			return nil
 		}

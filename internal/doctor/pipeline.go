@@ -92,7 +92,7 @@ func (e *exam) placeholder(name string, task *pipelinev1.TaskSpec, known params)
 		case !ok:
 		case image == manifest.Placeholder:
 			e.problem("pipeline", remedy, "task %s: step %s has the placeholder %s for an image, which nobody publishes without a digest", name, s.Name, image)
-		case strings.HasSuffix(image, "@sha256:"+strings.Repeat("0", 64)):
+		case strings.HasSuffix(image, zeroDigest):
 			e.problem("pipeline", remedy, "task %s: step %s has an image whose digest is zeros: none was set", name, s.Name)
 		}
 	}

@@ -121,7 +121,7 @@ func (e *exam) failedTask(ctx context.Context, name string, tr *pipelinev1.TaskR
 	lines := []string{message}
 	if s := failedStep(tr); s != nil {
 		f.Message, f.Remedy = stepInWords(name, *s, tr)
-		lines = append(e.lastLines(ctx, tr, s.Container), s.Terminated.Message)
+		lines = append(e.lastLines(ctx, tr.Namespace, tr.Status.PodName, s.Container), s.Terminated.Message)
 	}
 	for _, line := range slices.Backward(lines) {
 		if c, ok := causeOf(line); ok {
@@ -224,12 +224,12 @@ func ourExitCode(code int, step string, tr *pipelinev1.TaskRun) (meaning string,
 const logLines = 40
 
 // lastLines reads the end of a container's log; none when there is none any more.
-func (e *exam) lastLines(ctx context.Context, tr *pipelinev1.TaskRun, container string) []string {
+func (e *exam) lastLines(ctx context.Context, namespace, pod, container string) []string {
 	n, limit := int64(logLines), int64(64<<10)
 	if e.Logs != nil {
-		return e.Logs(tr.Status.PodName, container)
+		return e.Logs(pod, container)
 	}
-	stream, err := e.Kube.CoreV1().Pods(tr.Namespace).GetLogs(tr.Status.PodName, &corev1.PodLogOptions{Container: container, TailLines: &n, LimitBytes: &limit}).Stream(ctx)
+	stream, err := e.Kube.CoreV1().Pods(namespace).GetLogs(pod, &corev1.PodLogOptions{Container: container, TailLines: &n, LimitBytes: &limit}).Stream(ctx)
 	if err != nil {
 		return nil // the pod is gone, or its log may not be read
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	tekton "github.com/tektoncd/pipeline/pkg/client/clientset/versioned"
+	triggers "github.com/tektoncd/triggers/pkg/client/clientset/versioned"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -30,6 +31,7 @@ type Choice struct {
 type Cluster struct {
 	Kube      kubernetes.Interface
 	Tekton    tekton.Interface
+	Triggers  triggers.Interface
 	REST      *rest.Config
 	Namespace string
 }
@@ -66,7 +68,11 @@ func Connect(c Choice) (*Cluster, error) {
 	if err != nil {
 		return nil, exitcode.New(exitcode.Usage, explain(c, err))
 	}
-	return &Cluster{Kube: kube, Tekton: pipelines, REST: config, Namespace: namespace}, nil
+	pushes, err := triggers.NewForConfig(config)
+	if err != nil {
+		return nil, exitcode.New(exitcode.Usage, explain(c, err))
+	}
+	return &Cluster{Kube: kube, Tekton: pipelines, Triggers: pushes, REST: config, Namespace: namespace}, nil
 }
 
 func explain(c Choice, err error) error {
