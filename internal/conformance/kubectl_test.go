@@ -38,7 +38,7 @@ func TestKustomizeMakesWhatRenderMakes(t *testing.T) {
 	}
 	for overlay, own := range map[string][]string{
 		"deploy/kind":      {"ConfigMap trainyard-store", "Service trainyard-listener"},
-		"deploy/openshift": {"Namespace trainyard"}, // with one more label
+		"deploy/openshift": {"Namespace trainyard", "TriggerTemplate train-on-push"}, // with one more label, without fsGroup
 	} {
 		t.Run(overlay, func(t *testing.T) {
 			cmd := exec.Command(cmp.Or(os.Getenv("TRAINYARD_KUBECTL"), "kubectl"), "kustomize", filepath.Join(root, overlay))
@@ -56,6 +56,13 @@ func TestKustomizeMakesWhatRenderMakes(t *testing.T) {
 			}
 			if err := manifest.CheckImages(false, objects...); err != nil {
 				t.Error(err)
+			}
+			if overlay == "deploy/openshift" {
+				for _, run := range newRepository(objects).pushed {
+					if run.Spec.TaskRunTemplate.PodTemplate.SecurityContext.FSGroup != nil {
+						t.Error("runs of pushes ask for a group")
+					}
+				}
 			}
 			want, got := rendered("trainyard"), byName(objects)
 			for _, name := range own {
