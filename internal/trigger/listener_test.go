@@ -217,49 +217,76 @@ func TestTheSettingsAsTheyAreTakeAPush(t *testing.T) {
 
 // A setting that a run could not be made of starts none: it is data of users.
 func TestSettingsThatAreWrongStartNothing(t *testing.T) {
+	plain := pushes()
 	change := func(edit func(*deliveries.Settings)) deliveries.Settings {
 		s := deliveries.AnyFile(source)
 		edit(&s)
 		return s
 	}
-	plain := pushes()
 	one := func(name, url string) deliveries.Settings {
 		return change(func(s *deliveries.Settings) {
 			s.Repositories[deliveries.Repository] = deliveries.Source{Name: name, URL: url}
 		})
 	}
+	repository := func(name string) deliveries.Settings {
+		return change(func(s *deliveries.Settings) { s.Repositories[name] = deliveries.Source{Name: "a", URL: source} })
+	}
+	branch := func(name string) deliveries.Settings {
+		return change(func(s *deliveries.Settings) { s.Branches = []string{name} })
+	}
+	config := func(file string) deliveries.Settings {
+		return change(func(s *deliveries.Settings) { s.Config = file })
+	}
+	same := func(s string) string { return s }
+	to := func(old, text string) func(string) string {
+		return func(s string) string { return strings.ReplaceAll(s, `"`+old+`"`, `"`+text+`"`) }
+	}
 	for name, tc := range map[string]struct {
 		settings deliveries.Settings
+		push     func(body string) string
 		starts   bool
 	}{
-		"as in the table":               {one("trainyard", source), true},
-		"a name of 22 letters":          {one(strings.Repeat("a", 22), source), true},
-		"a name of 23 letters":          {one(strings.Repeat("a", 23), source), false},
-		"a name in capitals":            {one("Trainyard", source), false},
-		"a name that begins with a dot": {one(".trainyard", source), false},
-		"a name that ends with -":       {one("trainyard-", source), false},
-		"a name that begins with 1":     {one("1", source), false},
-		"no name":                       {one("", source), false},
-		"a name of one letter":          {one("a", source), true},
-		"a name with a variable":        {one("$(uid)", source), false},
-		"an ssh address":                {one("a", "ssh://git@git.example.com:2222/~ann/trainyard.git"), true},
-		"a host:path address":           {one("a", "git@git.example.com:trainyard/trainyard.git"), true},
-		"no address":                    {one("a", ""), false},
-		"an address that is a flag":     {one("a", "--upload-pack=x"), false},
-		"an address with a quote":       {one("a", `https://git.example.com/"`), false},
-		"an address with a variable":    {one("a", "https://git.example.com/$(params.x)"), false},
-		"a config file":                 {change(func(s *deliveries.Settings) { s.Config = "conf/train-2.yaml" }), true},
-		"a config file above":           {change(func(s *deliveries.Settings) { s.Config = "../train.yaml" }), false},
-		"a config file above, later":    {change(func(s *deliveries.Settings) { s.Config = "a/../../train.yaml" }), false},
-		"a config file by its path":     {change(func(s *deliveries.Settings) { s.Config = "/etc/passwd" }), false},
-		"a config file with a variable": {change(func(s *deliveries.Settings) { s.Config = "$(params.x)" }), false},
-		"no branch":                     {change(func(s *deliveries.Settings) { s.Branches = []string{} }), false},
-		"no repository":                 {change(func(s *deliveries.Settings) { clear(s.Repositories) }), false},
-		"a pattern that is none":        {change(func(s *deliveries.Settings) { s.Paths = []string{"("} }), false},
+		"as in the table":                {one("trainyard", source), same, true},
+		"a name of 22 letters":           {one(strings.Repeat("a", 22), source), same, true},
+		"a name of 23 letters":           {one(strings.Repeat("a", 23), source), same, false},
+		"a name in capitals":             {one("Trainyard", source), same, false},
+		"a name that begins with a dot":  {one(".trainyard", source), same, false},
+		"a name that ends with -":        {one("trainyard-", source), same, false},
+		"a name that begins with 1":      {one("1", source), same, false},
+		"no name":                        {one("", source), same, false},
+		"a name of one letter":           {one("a", source), same, true},
+		"a name with a variable":         {one("$(uid)", source), same, false},
+		"an ssh address":                 {one("a", "ssh://git@git.example.com:2222/~ann/trainyard.git"), same, true},
+		"a host:path address":            {one("a", "git@git.example.com:trainyard/trainyard.git"), same, true},
+		"no address":                     {one("a", ""), same, false},
+		"an address that is a flag":      {one("a", "--upload-pack=x"), same, false},
+		"an address with a quote":        {one("a", `https://git.example.com/"`), same, false},
+		"an address with a variable":     {one("a", "https://git.example.com/$(params.x)"), same, false},
+		"an address that is too long":    {one("a", "https://git.example.com/"+strings.Repeat("a", 500)), same, false},
+		"a config file":                  {config("conf/train-2.yaml"), same, true},
+		"a config file above":            {config("../train.yaml"), same, false},
+		"a config file above, later":     {config("a/../../train.yaml"), same, false},
+		"a config file by its path":      {config("/etc/passwd"), same, false},
+		"a config file with a variable":  {config("$(params.x)"), same, false},
+		"a config file that is too long": {config(strings.Repeat("a", 201)), same, false},
+		"a group of groups":              {repository("a/b/c"), to(deliveries.Repository, "a/b/c"), true},
+		"a repository with a quote":      {repository(`a/b"c`), to(deliveries.Repository, `a/b\"c`), false},
+		"a repository with a variable":   {repository("a/$(uid)"), to(deliveries.Repository, "a/$(uid)"), false},
+		"a repository above":             {repository("a/../b"), to(deliveries.Repository, "a/../b"), false},
+		"a repository that is too long":  {repository("a/" + strings.Repeat("b", 200)), to(deliveries.Repository, "a/"+strings.Repeat("b", 200)), false},
+		"a branch with a quote":          {branch(`ma"in`), to("refs/heads/main", `refs/heads/ma\"in`), false},
+		"a branch with a variable":       {branch("$(uid)"), to("refs/heads/main", "refs/heads/$(uid)"), false},
+		"a branch that is too long":      {branch(strings.Repeat("b", 201)), to("refs/heads/main", "refs/heads/"+strings.Repeat("b", 201)), false},
+		"a branch that is a tag":         {branch("refs/tags/v1"), to("refs/heads/main", "refs/tags/v1"), false},
+		"no branch":                      {change(func(s *deliveries.Settings) { s.Branches = []string{} }), same, false},
+		"no repository":                  {change(func(s *deliveries.Settings) { clear(s.Repositories) }), same, false},
+		"a pattern that is none":         {change(func(s *deliveries.Settings) { s.Paths = []string{"("} }), same, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := listener(t, tc.settings)
 			for _, d := range plain {
+				d.Header, d.Body = d.Header.Clone(), []byte(tc.push(string(d.Body)))
+				deliveries.Sign(&d, secrets()[d.Forge])
 				out := l.Deliver(t.Context(), d.Header, d.Body)
 				if got := len(out.Runs) == 1; got != tc.starts {
 					t.Errorf("%s: starts a run: %v, want %v: %.500v", d.Name, got, tc.starts, out.Refused[string(d.Forge)])
