@@ -149,11 +149,12 @@ func TestAnswersOfForges(t *testing.T) {
 		"GitHub's secondary limit, for seconds": {pushrun.GitHub, says(403, `{"message": "abuse"}`, "Retry-After", "30"), later, 30 * time.Second, "abuse"},
 		"forbidden with a quota left":           {pushrun.GitHub, says(403, `{"message": "Forbidden"}`, "X-RateLimit-Remaining", "10", "X-RateLimit-Reset", in(time.Hour)), refused, 0, "needs repository permission"},
 
-		"broken":                    {pushrun.GitHub, says(500, `{"message": "Server Error"}`), later, 0, "500: Server Error"},
-		"a proxy's page":            {pushrun.GitHub, says(502, `<html>Bad Gateway</html>`, "Content-Type", "text/html"), later, 0, "502"},
-		"down for maintenance":      {pushrun.Gitea, says(503, ``, "Retry-After", "120"), later, 2 * time.Minute, "503: service unavailable"},
-		"an answer without an end":  {pushrun.GitHub, says(500, strings.Repeat("x", 10<<20)), later, 0, "500"},
-		"the connection breaks off": {pushrun.GitHub, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, later, 0, "EOF"},
+		"broken":                           {pushrun.GitHub, says(500, `{"message": "Server Error"}`), later, 0, "500: Server Error"},
+		"a proxy's page":                   {pushrun.GitHub, says(502, `<html>Bad Gateway</html>`, "Content-Type", "text/html"), later, 0, "502"},
+		"down for maintenance":             {pushrun.Gitea, says(503, ``, "Retry-After", "120"), later, 2 * time.Minute, "503: service unavailable"},
+		"what comes late in a huge answer": {pushrun.GitHub, says(500, `{"pad": "`+strings.Repeat("x", 10<<20)+`", "message": "m"}`), later, 0, "the answer is no JSON"},
+		"an answer without an end":         {pushrun.GitHub, says(500, strings.Repeat("x", 10<<20)), later, 0, "500"},
+		"the connection breaks off":        {pushrun.GitHub, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, later, 0, "EOF"},
 		"slower than we wait": {pushrun.GitHub, func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = io.ReadAll(r.Body)
 			<-r.Context().Done()

@@ -135,10 +135,23 @@ func blocked(r results) string {
 	return "blocked: " + r.reasons
 }
 
+// tasks says which tasks failed. What the report found in their logs says more than
+// Tekton does, which knows exit codes.
 func tasks(r results, failed []TaskFailure, message string) string {
-	if len(failed) == 0 {
-		return "failed: " + message
+	text := "failed: " + message
+	switch {
+	case strings.Contains(r.reasons, ": "):
+		text = r.reasons
+	case len(failed) > 0:
+		text = exits(failed)
 	}
+	if r.verdict == verdictPass {
+		text = "passed the gate, but " + text
+	}
+	return text
+}
+
+func exits(failed []TaskFailure) string {
 	var names []string
 	for _, f := range failed {
 		names = append(names, f.Task)
@@ -151,9 +164,6 @@ func tasks(r results, failed []TaskFailure, message string) string {
 	// that kind to say "exited with code 1: Error".
 	if message := strings.TrimSuffix(oneLine(failed[0].Message), ": Error"); message != "" {
 		text += ": " + message
-	}
-	if r.verdict == verdictPass {
-		text = "passed the gate, but " + text
 	}
 	return text
 }

@@ -97,6 +97,18 @@ func TestWhatIsToldOfARun(t *testing.T) {
 			withResults(ended(fresh, corev1.ConditionFalse, "Failed", counts), "verdict", "none", "report-uri", page), []TaskFailure{{"build-image", `"step-build" exited with code 20: Error`}},
 			Failure, `task build-image failed: "step-build" exited with code 20; report ` + page,
 		},
+		"a task of which the report knows why": {
+			withResults(ended(fresh, corev1.ConditionFalse, "Failed", counts), "verdict", "none", "reasons", "train failed: lr is 0, want more"), []TaskFailure{{"train", `"step-train" exited with code 2: Error`}},
+			Failure, "train failed: lr is 0, want more; run team/r",
+		},
+		"a task of which the report does not know why": {
+			withResults(ended(fresh, corev1.ConditionFalse, "Failed", counts), "verdict", "none", "reasons", "build-image failed"), []TaskFailure{{"build-image", `"step-build" exited with code 20: Error`}},
+			Failure, `task build-image failed: "step-build" exited with code 20; run team/r`,
+		},
+		"a task after the gate, and why": {
+			withResults(ended(fresh, corev1.ConditionFalse, "Failed", counts), "verdict", "pass", "reasons", "promote failed: the store is away"), []TaskFailure{{"promote", "x"}},
+			Failure, "passed the gate, but promote failed: the store is away; run team/r",
+		},
 		"two tasks":                {ended(fresh, corev1.ConditionFalse, "Failed", counts), []TaskFailure{{"sample", "OOMKilled"}, {"evaluate", "x"}}, Failure, "tasks sample, evaluate failed: OOMKilled; run team/r"},
 		"a task after the gate":    {withResults(ended(fresh, corev1.ConditionFalse, "Failed", counts), "verdict", "pass"), []TaskFailure{{"promote", "exit 4"}}, Failure, "passed the gate, but task promote failed: exit 4; run team/r"},
 		"a task that says nothing": {ended(fresh, corev1.ConditionFalse, "Failed", counts), []TaskFailure{{"train", ""}}, Failure, "task train failed; run team/r"},

@@ -309,16 +309,18 @@ func TestWhatIsToldLateIsTheLatest(t *testing.T) {
 func TestOneForgeDoesNotWaitForAnother(t *testing.T) {
 	t.Parallel()
 	slow, quick, c := newForge(t), newForge(t), newCluster(t)
-	release := make(chan struct{})
+	held := make(chan struct{})
+	release := sync.OnceFunc(func() { close(held) })
 	slow.answers(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.ReadAll(r.Body)
-		<-release
+		<-held
 		answer(w, http.StatusCreated, "{}")
 	})
 	start(t, c, map[pushrun.Forge]*Client{
 		pushrun.GitHub: clientOf(t, pushrun.GitHub, slow.URL),
 		pushrun.GitLab: clientOf(t, pushrun.GitLab, quick.URL),
 	})
+	t.Cleanup(release)
 	c.create(ended(pushed("a", pushrun.GitHub), corev1.ConditionTrue, "Succeeded", ""))
 	until(t, "the slow one is asked", func() bool { return slow.requests() == 1 })
 	c.create(ended(pushed("b", pushrun.GitLab), corev1.ConditionTrue, "Succeeded", ""))
@@ -326,7 +328,7 @@ func TestOneForgeDoesNotWaitForAnother(t *testing.T) {
 	if c.kept("a") != "" {
 		t.Error("the slow one has answered: this shows nothing")
 	}
-	close(release)
+	release()
 	until(t, "the slow one is told", func() bool { return c.kept("a") == Success })
 }
 
@@ -395,6 +397,20 @@ func TestWhatIsRefusedIsSaidOnceAndNotTriedAgain(t *testing.T) {
 	}
 }
 
+func TestATokenThatCannotBeReadIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	f, c := newForge(t), newCluster(t)
+	client := clientOf(t, pushrun.Gitea, f.URL)
+	client.tokenFile = tokenFile(t, secret+" and "+secret)
+	r := start(t, c, map[pushrun.Forge]*Client{pushrun.Gitea: client})
+	c.create(ended(pushed("r", pushrun.Gitea), corev1.ConditionTrue, "Succeeded", ""))
+	until(t, "refused", func() bool { return strings.Contains(r.log.String(), "write it as one line") })
+	c.calm()
+	if n := strings.Count(r.log.String(), "refused"); f.requests() != 0 || n != 2 { // once a line: message and error
+		t.Errorf("%d requests: %s", f.requests(), r.log)
+	}
+}
+
 func TestANewTokenIsTriedByItself(t *testing.T) {
 	t.Parallel()
 	f, c := newForge(t), newCluster(t)
@@ -450,6 +466,9 @@ func TestRunsThatAreNotOursAreLeftAlone(t *testing.T) {
 		if c.kept(name) != "" {
 			t.Errorf("%s: %v", name, c.get(name).Annotations)
 		}
+	}
+	if strings.Contains(r.log.String(), "tried again") {
+		t.Errorf("a forge without a token is no failure: %s", r.log)
 	}
 	if n := strings.Count(r.log.String(), "a run is left alone"); n != 1 || !strings.Contains(r.log.String(), "owner/../../x") {
 		t.Errorf("%d times: %s", n, r.log)
@@ -511,7 +530,11 @@ func TestWhatWasBegunIsEnded(t *testing.T) {
 		c.create(ended(pushed(name, pushrun.GitHub), corev1.ConditionTrue, "Succeeded", ""))
 	}
 	r := start(t, c, one(t, pushrun.GitHub, f))
-	<-begun
+	select {
+	case <-begun:
+	case <-time.After(10 * time.Second):
+		t.Fatal("nothing was begun")
+	}
 	time.AfterFunc(100*time.Millisecond, func() { close(release) })
 	r.stop()
 	noted := 0
