@@ -18,12 +18,9 @@ import (
 	"github.com/trainyard/trainyard/internal/manifest"
 )
 
-const (
-	// testedTriggers is the release that our Triggers are made for: their expressions
-	// use functions that older ones lack.
-	testedTriggers = "0.37.0"
-	queueName      = "trainyard-queue"
-)
+// testedTriggers is the release that our Triggers are made for: their expressions use
+// functions that older ones lack.
+const testedTriggers = "0.37.0"
 
 // pushTrigger examines what starts runs on a push, if anything here does: listeners,
 // and what they and the queue need. Nobody notices otherwise, since a listener answers
@@ -218,13 +215,13 @@ func (p *push) deployment(ctx context.Context, d *appsv1.Deployment, without str
 
 // queue examines what lets the runs of pushes in.
 func (p *push) queue(ctx context.Context) error {
-	list, err := p.Kube.AppsV1().Deployments(p.o.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + queueName})
+	list, err := p.Kube.AppsV1().Deployments(p.o.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + queueDeployment})
 	if err != nil {
 		return p.cannotSee("trigger", "deployments", err)
 	}
 	if len(list.Items) == 0 {
 		p.say(p.level, "kubectl apply -k triggers/queue, or what else holds it in your installation", nil,
-			"there is no deployment %s: the runs that pushes start stay pending for ever", queueName)
+			"there is no deployment %s: the runs that pushes start stay pending for ever", queueDeployment)
 		return nil
 	}
 	for i := range list.Items {
