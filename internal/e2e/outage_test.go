@@ -40,7 +40,7 @@ func (s stages) check(t *testing.T, o outage, run *pipelinev1.PipelineRun, meanw
 	if meanwhile != nil {
 		meanwhile()
 	}
-	run = s.wait(t, 10*time.Minute, created)
+	run = s.wait(t, 20*time.Minute, created)
 	t.Logf("failed after %v: %v", time.Since(began).Round(time.Second), results(run))
 	if !run.Status.GetCondition("Succeeded").IsFalse() {
 		t.Fatalf("the run is %s", message(run))
