@@ -77,3 +77,36 @@ func TestDoctorNamesWhatHoldsARunBack(t *testing.T) {
 		})
 	}
 }
+
+// The listener is installed without its ClusterRoleBinding and without a queue, and its
+// settings are those of the files: a forge would be answered by nobody.
+func TestDoctorNamesWhatKeepsAPushFromStartingARun(t *testing.T) {
+	t.Parallel()
+	e := connect(t)
+	namespace := e.namespace(t)
+	e.apply(t, namespace, "triggers/service-account.yaml", "triggers/role.yaml", "triggers/role-binding.yaml", "triggers/trainyard.yaml",
+		"triggers/github.yaml", "triggers/push.yaml", "triggers/training.yaml", "triggers/train-on-push.yaml")
+	e.secret(t, namespace, "github-webhook", secretForm{corev1.SecretTypeOpaque, map[string]string{"secret": "s3cret"}})
+	want := []string{
+		"deployment el-trainyard has no pod that is ready: nobody answers the forge",
+		"ServiceAccount trainyard-listener lacks rights that it needs",
+		"get, list, watch clusterinterceptors.triggers.tekton.dev in the cluster",
+		"there is no deployment trainyard-queue",
+		"TriggerBinding training: builder-image is still the placeholder",
+		"Trigger github takes the pushes that are signed with Secret github-webhook",
+	}
+	e.until(t, 2*time.Minute, "doctor finds all of it", func(ctx context.Context) (bool, string, error) {
+		said, err := e.try(ctx, t.TempDir(), nil, e.Programs["yard"], "doctor", "--namespace="+namespace, "--kubeconfig="+e.Kubeconfig)
+		var exit *exec.ExitError
+		if err == nil || !errors.As(err, &exit) || exit.ExitCode() != 1 {
+			return false, said, nil
+		}
+		for _, part := range want {
+			if !strings.Contains(said, part) {
+				return false, "no " + part + " in:\n" + said, nil
+			}
+		}
+		// The other rights are given: what is not said is as right as what is.
+		return !strings.Contains(said, "in the namespace"), said, nil
+	})
+}
