@@ -1,5 +1,3 @@
-//go:build interceptors
-
 package trigger
 
 import (
