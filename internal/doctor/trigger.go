@@ -22,6 +22,12 @@ import (
 // functions that older ones lack.
 const testedTriggers = "0.37.0"
 
+// What triggers/commit-status installs, and the Secret that it reads.
+const (
+	statusDeployment = "trainyard-commit-status"
+	statusTokens     = "commit-status-tokens"
+)
+
 // pushTrigger examines what starts runs on a push, if anything here does: listeners,
 // and what they and the queue need. Nobody notices otherwise, since a listener answers
 // every push alike, and a run that no queue lets in waits without a word.
@@ -48,6 +54,7 @@ func (e *exam) pushTrigger(ctx context.Context) error {
 	return firstError(
 		func() error { return p.triggersInstalled(ctx) },
 		func() error { return p.queue(ctx) },
+		func() error { return p.commitStatus(ctx) },
 	)
 }
 
@@ -215,35 +222,80 @@ func (p *push) deployment(ctx context.Context, d *appsv1.Deployment, without str
 
 // queue examines what lets the runs of pushes in.
 func (p *push) queue(ctx context.Context) error {
-	list, err := p.Kube.AppsV1().Deployments(p.o.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + queueDeployment})
-	if err != nil {
-		return p.cannotSee("trigger", "deployments", err)
-	}
-	if len(list.Items) == 0 {
+	found, err := p.service(ctx, service{
+		name: queueDeployment, does: "lets the runs of pushes in", without: "the runs that pushes start stay pending",
+		rights: "bind it to the Role of triggers/queue: role-binding.yaml there", needs: queueNeeds(),
+	})
+	if err == nil && !found {
 		p.say(p.level, "kubectl apply -k triggers/queue, or what else holds it in your installation", nil,
 			"there is no deployment %s: the runs that pushes start stay pending for ever", queueDeployment)
+	}
+	return err
+}
+
+// commitStatus examines what tells the forges, where somebody has switched it on.
+func (p *push) commitStatus(ctx context.Context) error {
+	found, err := p.service(ctx, service{
+		name: statusDeployment, does: "tells the forges how runs fare", without: "no forge is told how a run fares",
+		rights: "bind it to the Role of triggers/commit-status: role-binding.yaml there", needs: statusNeeds(),
+	})
+	if err != nil || !found {
+		return err
+	}
+	s, there, err := p.secret(ctx, statusTokens)
+	if err != nil || there && s == nil {
+		return err
+	}
+	var forges []string
+	if there {
+		for _, key := range sortedNames(s.Data) {
+			if len(strings.TrimSpace(string(s.Data[key]))) > 0 {
+				forges = append(forges, key)
+			}
+		}
+	}
+	if len(forges) == 0 {
+		p.say(Warning, "kubectl create secret generic "+statusTokens+" --from-file=github=TOKEN-FILE, or gitlab, or gitea (docs/trigger.md)", nil,
+			"deployment %s runs, and Secret %s has no token for it: no forge is told how a run fares", statusDeployment, statusTokens)
 		return nil
+	}
+	p.ok("trigger", "Secret %s has tokens for %s", statusTokens, and(forges))
+	return nil
+}
+
+// service is a Deployment of ours that does something for pushes.
+type service struct {
+	name, does, without string
+	rights              string // what to do when they are missing
+	needs               []right
+}
+
+// service examines one by its label, since an overlay may give it another name.
+func (p *push) service(ctx context.Context, s service) (found bool, err error) {
+	list, err := p.Kube.AppsV1().Deployments(p.o.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + s.name})
+	if err != nil {
+		return true, p.cannotSee("trigger", "deployments", err)
 	}
 	for i := range list.Items {
 		d := &list.Items[i]
 		for _, c := range d.Spec.Template.Spec.Containers {
 			if c.Image == manifest.Placeholder || strings.HasSuffix(c.Image, zeroDigest) {
 				p.say(p.level, "apply it rendered with the digest of an image: that of a release, of yard render, or of kustomize with an image set", nil,
-					"deployment %s has the placeholder %s for an image: no run of a push is let in", d.Name, c.Image)
+					"deployment %s has the placeholder %s for an image: %s", d.Name, c.Image, s.without)
 			}
 		}
-		up, err := p.deployment(ctx, d, "the runs that pushes start stay pending", nil)
+		up, err := p.deployment(ctx, d, s.without, nil)
 		if err != nil {
-			return err
+			return true, err
 		}
 		if up {
-			p.ok("trigger", "deployment %s lets the runs of pushes in", d.Name)
+			p.ok("trigger", "deployment %s %s", d.Name, s.does)
 		}
-		if err := p.queueRights(ctx, cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default")); err != nil {
-			return err
+		if err := p.rights(ctx, cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default"), s.without, s.rights, s.needs); err != nil {
+			return true, err
 		}
 	}
-	return nil
+	return len(list.Items) > 0, nil
 }
 
 // trigger is one of those that a listener asks.

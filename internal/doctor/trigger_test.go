@@ -106,6 +106,14 @@ func TestPushTrigger(t *testing.T) {
 			w.denied = func(a authorizationv1.ResourceAttributes) bool { return a.Verb == verb && a.Resource == resource }
 		}
 	}
+	tells := func(tokens string) func(*world) {
+		return func(w *world) {
+			w.file("commit-status/service-account.yaml")
+			w.file("commit-status/deployment.yaml", "image: ghcr.io/trainyard/yard", "image: x@sha256:"+strings.Repeat("a", 64))
+			w.up("trainyard-commit-status", 1)
+			w.yaml("apiVersion: v1\nkind: Secret\nmetadata: {name: commit-status-tokens, namespace: team}\ndata: {" + tokens + "}")
+		}
+	}
 	for name, c := range map[string]struct {
 		before func(*world)
 		broken func(*world)
@@ -176,11 +184,16 @@ func TestPushTrigger(t *testing.T) {
 			w.file("queue/deployment.yaml", "replicas: 1", "replicas: 0", "image: ghcr.io/trainyard/yard", "image: x@sha256:"+strings.Repeat("a", 64))
 		}, []expectation{{Problem, "trigger", []string{"trainyard-queue is scaled down to nothing", "--replicas=1"}}}, ""},
 		"queue that was not rendered": {setUp, func(w *world) { w.file("queue/deployment.yaml"); w.up("trainyard-queue", 1) },
-			[]expectation{{Problem, "trigger", []string{"has the placeholder ghcr.io/trainyard/yard for an image"}}}, ""},
+			[]expectation{{Problem, "trigger", []string{"has the placeholder ghcr.io/trainyard/yard for an image: the runs that pushes start stay pending"}}}, ""},
 		"queue with a digest of zeros": {setUp, func(w *world) {
 			w.file("queue/deployment.yaml", "image: ghcr.io/trainyard/yard", "image: x@sha256:"+strings.Repeat("0", 64))
 			w.up("trainyard-queue", 1)
 		}, []expectation{{Problem, "trigger", []string{"has the placeholder x@sha256:0"}}}, ""},
+		"forges that are told": {setUp, tells("github: dA==, gitlab: \"\""), nil, "Secret commit-status-tokens has tokens for github"},
+		"forges for which there is no token": {setUp, tells(`github: ""`),
+			[]expectation{{Warning, "trigger", []string{"Secret commit-status-tokens has no token for it: no forge is told", "--from-file=github="}}}, ""},
+		"forges that are told by nobody": {setUp, func(w *world) { tells("gitea: dA==")(w); w.up("trainyard-commit-status", 0) },
+			[]expectation{{Problem, "trigger", []string{"deployment trainyard-commit-status has no pod that is ready: no forge is told"}}}, ""},
 		"listener that may not read what is of the cluster": {setUp, deny("list", "clusterinterceptors"),
 			[]expectation{{Problem, "trigger", []string{"ServiceAccount trainyard-listener lacks rights that it needs", "list clusterinterceptors.triggers.tekton.dev in the cluster", "cluster-role-binding.yaml"}}}, ""},
 		"listener that may start nothing": {setUp, deny("create", "pipelineruns"),
@@ -277,8 +290,9 @@ func TestWhatIsAskedForIsWhatTheRolesGive(t *testing.T) {
 		here  []rbacv1.PolicyRule
 		all   []rbacv1.PolicyRule
 	}{
-		"listener": {listenerNeeds(), rules("role.yaml"), rules("cluster-role.yaml")},
-		"queue":    {queueNeeds(), rules("queue/role.yaml"), nil},
+		"listener":      {listenerNeeds(), rules("role.yaml"), rules("cluster-role.yaml")},
+		"queue":         {queueNeeds(), rules("queue/role.yaml"), nil},
+		"commit status": {statusNeeds(), rules("commit-status/role.yaml"), nil},
 	} {
 		var given, asked []string
 		flat := func(rules []rbacv1.PolicyRule, where string) {

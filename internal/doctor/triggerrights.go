@@ -41,13 +41,13 @@ func queueNeeds() []right {
 	return []right{{tektonGroup, "pipelineruns", []string{"get", "list", "watch", "patch"}, false}}
 }
 
+func statusNeeds() []right {
+	return append(queueNeeds(), right{tektonGroup, "taskruns", []string{"list"}, false})
+}
+
 func (p *push) listenerRights(ctx context.Context, account string) error {
 	return p.rights(ctx, account, "the listener's pod ends, or starts no run",
 		"bind it to the Role and the ClusterRole of triggers/: role-binding.yaml and cluster-role-binding.yaml there, each with the account's namespace", listenerNeeds())
-}
-
-func (p *push) queueRights(ctx context.Context, account string) error {
-	return p.rights(ctx, account, "the queue lets no run in", "bind it to the Role of triggers/queue: role-binding.yaml there", queueNeeds())
 }
 
 // rights asks the API server whether an account may do what it has to. Whatever
