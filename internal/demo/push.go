@@ -38,6 +38,10 @@ func (d *Demo) pushSettings() pushSettings {
 	}
 }
 
+// pushPaths are the files whose changes start a run: what the trainer is built from, and
+// how it trains.
+func pushPaths() []string { return []string{"^trainer/", `^project\.toml$`, "^examples/push/"} }
+
 // allowed is the allow-list, as a CEL expression: JSON is one.
 func (s pushSettings) allowed() (string, error) {
 	type repository struct {
@@ -50,7 +54,7 @@ func (s pushSettings) allowed() (string, error) {
 		Paths        []string              `json:"paths"`
 		Config       string                `json:"config"`
 	}{
-		map[string]repository{WebhookRepository: {"trainyard", s.URL}}, []string{PushBranch}, []string{}, "examples/push/train.yaml",
+		map[string]repository{WebhookRepository: {"trainyard", s.URL}}, []string{PushBranch}, pushPaths(), "examples/push/train.yaml",
 	}, "", "  ")
 	return string(list), err
 }
