@@ -1,6 +1,7 @@
 package trigger_test
 
 import (
+	"encoding/json"
 	"maps"
 	"regexp"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	pipelinev1 "github.com/tektoncd/pipeline/pkg/apis/pipeline/v1"
 
 	"github.com/trainyard/trainyard/internal/pushrun"
+	"github.com/trainyard/trainyard/internal/trigger"
 	"github.com/trainyard/trainyard/internal/trigger/deliveries"
 )
 
@@ -17,10 +19,6 @@ import (
 // it, then it is the run of a plain push but for the five things that a push may say, and
 // those are in their forms.
 func FuzzSignedBodies(f *testing.F) {
-	plain := map[pushrun.Forge]deliveries.Delivery{}
-	for _, d := range pushes() {
-		plain[d.Forge] = d
-	}
 	for _, table := range [][]deliveries.Delivery{deliveries.Table(secrets()), deliveries.FilesTable(secrets())} {
 		for i, d := range table {
 			// Few, and small ones: others would keep the fuzzer from what it is good at.
@@ -29,32 +27,69 @@ func FuzzSignedBodies(f *testing.F) {
 			}
 		}
 	}
-	l := listener(f, deliveries.AnyFile(source))
-	usual := map[pushrun.Forge]*pipelinev1.PipelineRun{}
-	for forge, d := range plain {
-		r, err := run(f, l.Deliver(f.Context(), d.Header, d.Body).Runs[string(forge)])
+	j := newJudge(f)
+	f.Fuzz(func(t *testing.T, forge uint8, body []byte, id string) {
+		j.deliver(t, deliveries.Forges()[int(forge)%len(deliveries.Forges())], body, id)
+	})
+}
+
+// FuzzFields gives them a push with whatever in its fields, so that more comes through.
+func FuzzFields(f *testing.F) {
+	commit, before := deliveries.CommitOf(pushrun.GitHub, "fuzz"), pushrun.NoCommit
+	f.Add(uint8(0), deliveries.Repository, "refs/heads/main", commit, before, "ann", "Work", "trainer/a.go", "1")
+	f.Add(uint8(1), deliveries.Repository, "refs/heads/release/1.0", commit, commit, "$(params.url)", "Work $(uid)", `"`, `", "x": "`)
+	f.Add(uint8(2), "Trainyard/trainyard", "refs/tags/main", "main", "", "\n", "\x00", "", "\\")
+	j := newJudge(f)
+	f.Fuzz(func(t *testing.T, forge uint8, repository, ref, after, before, sender, message, file, id string) {
+		commit := map[string]any{"id": after, "message": message, "added": []string{file}, "modified": []string{}, "removed": []string{}}
+		body, err := json.Marshal(map[string]any{
+			"object_kind": "push", "event_name": "push", "ref": ref, "after": after, "before": before, "forced": false,
+			"repository": map[string]any{"full_name": repository}, "project": map[string]any{"path_with_namespace": repository},
+			"sender": map[string]any{"login": sender}, "user_username": sender, "commits": []any{commit}, "head_commit": commit,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.deliver(t, deliveries.Forges()[int(forge)%len(deliveries.Forges())], body, id)
+	})
+}
+
+// judge knows the run of a plain push of each forge.
+type judge struct {
+	listener *trigger.Listener
+	plain    map[pushrun.Forge]deliveries.Delivery
+	usual    map[pushrun.Forge]*pipelinev1.PipelineRun
+}
+
+func newJudge(f *testing.F) judge {
+	f.Helper()
+	j := judge{listener(f, deliveries.AnyFile(source)), map[pushrun.Forge]deliveries.Delivery{}, map[pushrun.Forge]*pipelinev1.PipelineRun{}}
+	for _, d := range pushes() {
+		r, err := run(f, j.listener.Deliver(f.Context(), d.Header, d.Body).Runs[string(d.Forge)])
 		if err != nil {
 			f.Fatal(err)
 		}
-		usual[forge] = r
+		j.plain[d.Forge], j.usual[d.Forge] = d, r
 	}
-	f.Fuzz(func(t *testing.T, forge uint8, body []byte, id string) {
-		of := deliveries.Forges()[int(forge)%len(deliveries.Forges())]
-		d := deliveries.Delivery{Forge: of, Header: plain[of].Header.Clone(), Body: body}
-		for _, name := range []string{"X-GitHub-Delivery", "X-Gitea-Delivery", "Idempotency-Key"} {
-			d.Header.Set(name, id)
-		}
-		deliveries.Sign(&d, secrets()[of])
-		out := l.Deliver(t.Context(), d.Header, d.Body)
-		if len(out.Runs) == 0 {
-			return
-		}
-		data, ok := out.Runs[string(of)]
-		if !ok || len(out.Runs) != 1 {
-			t.Fatalf("another Trigger than that of %s makes a run: %s", of, slices.Collect(maps.Keys(out.Runs)))
-		}
-		unchanged(t, usual[of], data)
-	})
+	return j
+}
+
+func (j judge) deliver(t *testing.T, of pushrun.Forge, body []byte, id string) {
+	t.Helper()
+	d := deliveries.Delivery{Forge: of, Header: j.plain[of].Header.Clone(), Body: body}
+	for _, name := range []string{"X-GitHub-Delivery", "X-Gitea-Delivery", "Idempotency-Key"} {
+		d.Header.Set(name, id)
+	}
+	deliveries.Sign(&d, secrets()[of])
+	out := j.listener.Deliver(t.Context(), d.Header, d.Body)
+	if len(out.Runs) == 0 {
+		return
+	}
+	data, ok := out.Runs[string(of)]
+	if !ok || len(out.Runs) != 1 {
+		t.Fatalf("another Trigger than that of %s makes a run: %s", of, slices.Collect(maps.Keys(out.Runs)))
+	}
+	unchanged(t, j.usual[of], data)
 }
 
 var (
