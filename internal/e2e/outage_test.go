@@ -20,8 +20,8 @@ import (
 
 // outage is something that a run needs and does not get.
 type outage struct {
-	task, step string // the first to fail
-	log        string // what its step prints
+	task, step string // the first to fail; no step where none began
+	log        string // what its step prints, or else what Tekton says of the task
 	reasons    string // what the run's results say
 	before     string // what yard doctor says before a start, with beforeArgs
 	beforeArgs []string
@@ -49,10 +49,12 @@ func (s stages) check(t *testing.T, o outage, run *pipelinev1.PipelineRun, meanw
 	if !failed.Status.GetCondition("Succeeded").IsFalse() {
 		t.Fatalf("task %s is %+v", o.task, failed.Status.GetCondition("Succeeded"))
 	}
-	if o.log != "" {
-		if log := s.log(t, failed, o.step); !strings.Contains(log, o.log) {
-			t.Errorf("step %s does not print %q:\n%s", o.step, o.log, log)
-		}
+	log := failed.Status.GetCondition("Succeeded").Message
+	if o.step != "" {
+		log = s.log(t, failed, o.step)
+	}
+	if !strings.Contains(log, o.log) {
+		t.Errorf("task %s does not say %q:\n%s", o.task, o.log, log)
 	}
 	if got := results(run); !strings.Contains(got["reasons"], o.reasons) || got["verdict"] == "pass" || got["model-uri"] != "" {
 		t.Errorf("results %v, want reasons with %q", got, o.reasons)
@@ -114,6 +116,7 @@ func imageGone(t *testing.T, e env) {
 	s.image = dead + "/e2e/trainer@sha256:" + strings.Repeat("0", 64)
 	s.check(t, outage{
 		task:    "prepare",
+		log:     "dial tcp " + dead + ": connect: connection refused",
 		reasons: "prepare failed",
 		before:  "dial tcp " + dead + ": connect: connection refused", beforeArgs: []string{
 			"--pipeline=train-pinned", "--image=" + s.image, "--insecure-registry=" + dead, "--port-forward",
