@@ -17,6 +17,8 @@ import (
 type builds struct {
 	env
 	namespace string
+	as        *corev1.PodSecurityContext // of all pods; nil is the images' own users
+	image     string                     // repository of its own, with nothing to reuse; empty is the namespace's
 }
 
 // built is what came of a build.
@@ -50,7 +52,11 @@ func (b builds) build(t *testing.T, commit string, params ...pipelinev1.Param) b
 			}},
 		}
 	}
-	run := b.run(t, 20*time.Minute, &pipelinev1.PipelineRun{
+	image := b.Registry + "/e2e/" + b.namespace
+	if b.image != "" {
+		image += "/" + b.image
+	}
+	spec := &pipelinev1.PipelineRun{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "build-", Namespace: b.namespace},
 		Spec: pipelinev1.PipelineRunSpec{
 			TaskRunTemplate: runAs("trainyard-build"),
@@ -75,7 +81,7 @@ func (b builds) build(t *testing.T, commit string, params ...pipelinev1.Param) b
 					{
 						Name: "build", TaskRef: &pipelinev1.TaskRef{Name: "build-image"}, RunAfter: []string{"before"},
 						Params: append([]pipelinev1.Param{
-							param("image", b.Registry+"/e2e/"+b.namespace+":test"),
+							param("image", image+":test"),
 							param("builder-image", b.Images["builder"]),
 							param("run-image", b.Images["run"]),
 							param("insecure-registries", b.Registry),
@@ -95,7 +101,11 @@ func (b builds) build(t *testing.T, commit string, params ...pipelinev1.Param) b
 				},
 			},
 		},
-	})
+	}
+	if b.as != nil {
+		spec.Spec.TaskRunTemplate.PodTemplate.SecurityContext, spec.Spec.TaskRunSpecs = b.as, nil
+	}
+	run := b.run(t, 20*time.Minute, spec)
 	if !run.Status.GetCondition("Succeeded").IsTrue() {
 		t.Fatalf("build of %s: %s", commit, message(run))
 	}

@@ -48,6 +48,8 @@ func fake(name string) int {
 		return 62
 	case "kill":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	case "user":
+		fmt.Fprintf(os.Stdout, "uid=%s gid=%s home=%s\n", os.Getenv("CNB_USER_ID"), os.Getenv("CNB_GROUP_ID"), os.Getenv("HOME"))
 	case "wait":
 		c := make(chan os.Signal, 1)
 		signal.Notify(c, syscall.SIGTERM)
@@ -292,18 +294,86 @@ func (w *watched) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// I-03, I-04: both numbers must be the builder's.
-func TestAnotherUserIsRefused(t *testing.T) {
-	for _, u := range [][2]int{{1000, 1000}, {1001, 1001}, {0, 0}} {
-		b := newBench(t, Restore, nil)
-		b.UID, b.GID = u[0], u[1]
+func TestUsersThatAPhaseCannotRunAs(t *testing.T) {
+	for name, c := range map[string]struct {
+		phase    string
+		uid, gid int
+		say      string // empty: it runs
+	}{
+		"the builder's":               {Restore, 1001, 1000, ""},
+		"root":                        {Restore, 0, 0, "runs as root, 0:0"},
+		"root in the builder's group": {Export, 0, 1000, "runs as root, 0:1000"},
+		"a namespace's":               {Restore, 1000680000, 0, ""},
+		"another group":               {Detect, 1001, 1001, ""},
+		"all phases, the builder's":   {Create, 1001, 1000, ""},
+		"all phases, a namespace's":   {Create, 1000680000, 0, "set trust-builder to false"},
+	} {
+		b := newBench(t, c.phase, nil)
+		b.UID, b.GID = c.uid, c.gid
 		err := Run(t.Context(), b.Options)
-		if exitcode.Of(err) != exitcode.BadInput || !strings.Contains(err.Error(), fmt.Sprintf("runs as %d:%d", u[0], u[1])) || !strings.Contains(err.Error(), "as 1001:1000") {
-			t.Errorf("%v: %v", u, err)
+		switch {
+		case c.say == "" && (err != nil || b.out.Len() == 0):
+			t.Errorf("%s: %v", name, err)
+		case c.say != "" && (exitcode.Of(err) != exitcode.BadInput || !strings.Contains(err.Error(), c.say) || !strings.Contains(err.Error(), "as 1001:1000") || b.out.Len() > 0):
+			t.Errorf("%s: %v, it printed %q", name, err, b.out.String())
 		}
-		if b.out.Len() > 0 {
-			t.Error("the phase ran")
+	}
+}
+
+// I-03, I-04: the lifecycle would try to become the builder's user.
+func TestAPhaseIsToldItsUser(t *testing.T) {
+	for name, want := range map[string]string{
+		Analyze: "uid=1000680000 gid=0 home=/root",
+		Restore: "uid=1000680000 gid=0 home=/root",
+		Detect:  "uid=1001 gid=1000 home=",
+		Build:   "uid=1001 gid=1000 home=",
+	} {
+		for _, another := range []bool{false, true} {
+			b := newBench(t, name, nil)
+			b.Environ = append(b.Environ, "HOME=/root", "CNB_USER_ID=1001", "CNB_GROUP_ID=1000", "FAKE=user", "TMPDIR="+t.TempDir())
+			t.Setenv("TMPDIR", t.TempDir())
+			if another {
+				b.UID, b.GID = 1000680000, 0
+			}
+			if err := Run(t.Context(), b.Options); err != nil {
+				t.Fatal(err)
+			}
+			if !another {
+				want := "uid=1001 gid=1000 home=/root"
+				if !strings.Contains(b.out.String(), want) {
+					t.Errorf("%s as the builder's user: %q, want %q", name, b.out.String(), want)
+				}
+				continue
+			}
+			if !strings.Contains(b.out.String(), want) || strings.HasSuffix(want, "home=") && strings.Contains(b.out.String(), "home=/root") {
+				t.Errorf("%s as another: %q, want %q", name, b.out.String(), want)
+			}
+			if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
+				t.Errorf("%s leaves %v, %v", name, left, err)
+			}
+			if !strings.Contains(b.err.String(), "note: this step runs as 1000680000:0, the builder's user is 1001:1000") {
+				t.Errorf("%s says %q", name, b.err.String())
+			}
 		}
+	}
+}
+
+func TestExportAsAnotherIsNotTheLifecyclesProgram(t *testing.T) {
+	b := newBench(t, Export, nil)
+	b.UID, b.GID = 1000680000, 0
+	if err := Run(t.Context(), b.Options); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "--layers-from") {
+		t.Errorf("without a volume: %v", err)
+	}
+	b.LayersFrom = t.TempDir()
+	if err := os.WriteFile(filepath.Join(b.LayersFrom, "group.toml"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	b.fake("say:the version is asked for")
+	if err := Run(t.Context(), b.Options); exitcode.Of(err) != exitcode.BadInput || !strings.Contains(err.Error(), "version") || b.out.Len() > 0 {
+		t.Errorf("a program that is no lifecycle: %v, it printed %q", err, b.out.String())
+	}
+	if entries, err := os.ReadDir(b.Layers); err != nil || len(entries) > 0 {
+		t.Errorf("the builder's folder has %v, %v", entries, err)
 	}
 }
 
@@ -369,6 +439,18 @@ func TestModeOfTheApplicationFolderIsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := strings.Contains(b.err.String(), "is part of the image"); got != told {
+			t.Errorf("%v: told %v", mode, got)
+		}
+	}
+}
+
+func TestModeThatAnotherUsersExportLeavesOutIsNotTold(t *testing.T) {
+	app := t.TempDir()
+	for mode, told := range map[fs.FileMode]bool{0o777: false, 0o777 | fs.ModeSetgid: false, 0o755: true, 0o777 | fs.ModeSticky: true} {
+		if err := os.Chmod(app, mode); err != nil {
+			t.Fatal(err)
+		}
+		if got := appNote(app, true) != ""; got != told {
 			t.Errorf("%v: told %v", mode, got)
 		}
 	}

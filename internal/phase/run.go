@@ -55,6 +55,18 @@ func Run(ctx context.Context, o Options) error {
 	if err := prepare(ctx, f, o); err != nil {
 		return err
 	}
+	if another(f, o) {
+		fmt.Fprintf(o.Err, "note: this step runs as %d:%d, the builder's user is %d:%d\n", o.UID, o.GID, f.UID, f.GID)
+		if o.Name == Export {
+			return exportAsAnother(ctx, f, o)
+		}
+		more, clean, err := asAnother(o.Name, o)
+		if err != nil {
+			return err
+		}
+		defer clean()
+		env = append(env, more...)
+	}
 	fmt.Fprintf(o.Err, "%s: %s %s\n", o.Name, path, strings.Join(args, " "))
 	start := o.Now()
 	code, output, err := run(ctx, o, path, args, env)
@@ -72,7 +84,7 @@ func Run(ctx context.Context, o Options) error {
 
 // prepare checks who runs and brings the files of a phase to their places.
 func prepare(ctx context.Context, f *plan.File, o Options) error {
-	if err := checkUser(f, o.UID, o.GID); err != nil {
+	if err := checkUser(o.Name, f, o.UID, o.GID); err != nil {
 		return err
 	}
 	if o.Name == Detect || o.Name == Build {
@@ -86,11 +98,11 @@ func prepare(ctx context.Context, f *plan.File, o Options) error {
 		}
 	}
 	if o.Name == Export || o.Name == Create {
-		if note := appNote(o.App); note != "" {
+		if note := appNote(o.App, another(f, o)); note != "" {
 			fmt.Fprintln(o.Err, note)
 		}
 	}
-	if o.Name == Export && o.LayersFrom != "" {
+	if o.Name == Export && o.LayersFrom != "" && !another(f, o) {
 		return copyLayers(o.LayersFrom, o.Layers, f.CacheImage != "")
 	}
 	return nil
