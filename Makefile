@@ -89,7 +89,7 @@ down: bin/demo ## Remove the cluster and everything that was started for it; the
 
 .PHONY: e2e
 e2e: cluster ## Test everything together on that cluster; it stays
-	CGO_ENABLED=0 $(GO) test -trimpath -tags e2e -count=1 -timeout 30m $(E2EFLAGS) ./internal/e2e
+	CGO_ENABLED=0 $(GO) test -trimpath -tags e2e -count=1 -timeout 45m $(E2EFLAGS) ./internal/e2e
 
 ##@ Images
 
