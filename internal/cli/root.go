@@ -84,8 +84,9 @@ func New(s Streams) *cobra.Command {
 	a := &app{Streams: s}
 	root := &cobra.Command{
 		Use:   "yard",
-		Short: "Build, pin and bundle what a training pipeline runs",
-		Long: `Build, pin and bundle what a training pipeline runs.
+		Short: "Build what a training pipeline runs, start it on pushes, say what holds it up",
+		Long: `Build, pin and bundle what a training pipeline runs, let the runs of pushes in and
+tell forges of them, and say why a run waits or failed.
 
 Exit codes: 0 ok, 1 failed or "no", 2 usage, 3 bad input, 4 disk or network,
 6 conflict, 7 a digest is not the one recorded, 130 and 143 for signals.`,
