@@ -281,10 +281,11 @@ func (d *Demo) Tekton(ctx context.Context, step *progress.Step) error {
 		if _, err := kubectl.Apply(ctx, documents); err != nil {
 			return err
 		}
-		var wait []string
 		switch group.Name {
 		case tekton.Definitions:
-			wait = []string{"wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"}
+			if _, err := kubectl.Run(ctx, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"); err != nil {
+				return err
+			}
 		case tekton.Workloads:
 			for _, namespace := range []string{"tekton-pipelines", "tekton-pipelines-resolvers"} {
 				step.Doing("waiting for its pods in %s", namespace)
@@ -292,13 +293,14 @@ func (d *Demo) Tekton(ctx context.Context, step *progress.Step) error {
 					return err
 				}
 			}
-			continue
-		default:
-			continue
 		}
-		if _, err := kubectl.Run(ctx, wait...); err != nil {
-			return err
-		}
+	}
+	// Until the interceptors have said who signs for them, an event listener ends again
+	// and again.
+	step.Doing("waiting for the certificates of its interceptors")
+	_, err = kubectl.Run(ctx, "wait", "--for=jsonpath={.spec.clientConfig.caBundle}", "clusterinterceptors", "--all", "--timeout=120s")
+	if err != nil {
+		return err
 	}
 	step.Done("%s, %s", releases[0], releases[1])
 	return nil
