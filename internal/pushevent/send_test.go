@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -75,6 +76,13 @@ func listen(t *testing.T, statuses ...int) *listener {
 	return l
 }
 
+// got are the deliveries so far, and their bodies.
+func (l *listener) got() (deliveries, bodies []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.deliveries), slices.Clone(l.bodies)
+}
+
 func TestADeliveryIsSentUntilSomebodyTakesIt(t *testing.T) {
 	for name, test := range map[string]struct {
 		statuses []int
@@ -94,12 +102,13 @@ func TestADeliveryIsSentUntilSomebodyTakesIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := listen(t, test.statuses...)
 			answer, err := sender().Send(t.Context(), address(t, l.URL), delivery)
-			if exitcode.Of(err) != test.code || answer.Attempts != test.attempts || len(l.deliveries) != test.attempts {
-				t.Errorf("%+v, %v after %d deliveries", answer, err, len(l.deliveries))
+			deliveries, bodies := l.got()
+			if exitcode.Of(err) != test.code || answer.Attempts != test.attempts || len(deliveries) != test.attempts {
+				t.Errorf("%+v, %v after %d deliveries", answer, err, len(deliveries))
 			}
-			for i := range l.deliveries {
-				if l.deliveries[i] != deliveryID || l.bodies[i] != string(delivery.Body) {
-					t.Errorf("attempt %d is %s: %s", i, l.deliveries[i], l.bodies[i])
+			for i := range deliveries {
+				if deliveries[i] != deliveryID || bodies[i] != string(delivery.Body) {
+					t.Errorf("attempt %d is %s: %s", i, deliveries[i], bodies[i])
 				}
 			}
 		})
@@ -184,8 +193,9 @@ func TestNoMoreIsSentWhenNobodyTakesIt(t *testing.T) {
 			random := strings.NewReader(strings.Repeat("0123456789", 20))
 			teller := pushevent.Teller{Repository: opened, Origin: pushevent.Origin{Forge: pushrun.GitHub, Repository: "team/llm"}, Secret: []byte("x"), Random: random, Sender: sender(), URL: address(t, l.URL)}
 			told, err := teller.TellAll(t.Context(), updates, "")
-			if len(told) != test.told || exitcode.Of(err) != test.code || len(l.deliveries) != test.got {
-				t.Errorf("%d told, %v, %d deliveries", len(told), err, len(l.deliveries))
+			deliveries, _ := l.got()
+			if len(told) != test.told || exitcode.Of(err) != test.code || len(deliveries) != test.got {
+				t.Errorf("%d told, %v, %d deliveries", len(told), err, len(deliveries))
 			}
 			if err != nil && !strings.Contains(err.Error(), test.say) {
 				t.Errorf("it says %v", err)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -55,6 +56,13 @@ func newListener(t *testing.T) *listener {
 	}))
 	t.Cleanup(l.Close)
 	return l
+}
+
+// got are the events so far.
+func (l *listener) got() []event {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.events)
 }
 
 // server is a bare repository with the hook, and a clone of it.
@@ -126,7 +134,7 @@ func TestAPushTellsTheListener(t *testing.T) {
 	s.git(t, s.bare, "config", "receive.denyDeleteCurrent", "ignore")
 	s.git(t, s.clone, "push", "origin", ":main")
 	var got []string
-	for _, e := range l.events {
+	for _, e := range l.got() {
 		got = append(got, fmt.Sprint(e.Ref, e.Before, e.After, e.Deleted, len(e.Commits)))
 	}
 	want := []string{
@@ -164,8 +172,8 @@ func TestAHookThatIsSetUpWronglySaysSo(t *testing.T) {
 			s := newServer(t, l.URL)
 			s.env = append(s.env, change[0]+"="+change[1])
 			s.commit(t)
-			if said := s.git(t, s.clone, "push", "origin", "HEAD:main"); !strings.Contains(said, "remote: the push is in, but no run starts for it: ") || len(l.events) > 0 {
-				t.Errorf("git shows %s, and there are %d events", said, len(l.events))
+			if said := s.git(t, s.clone, "push", "origin", "HEAD:main"); !strings.Contains(said, "remote: the push is in, but no run starts for it: ") || len(l.got()) > 0 {
+				t.Errorf("git shows %s, and there are %d events", said, len(l.got()))
 			}
 		})
 	}
