@@ -31,14 +31,23 @@ const hyperparameters = "examples/push/train.yaml"
 func TestAPushTrains(t *testing.T) {
 	e := connect(t)
 	branch := fmt.Sprintf("e2e-%d", time.Now().UnixNano())
+	s := e.stagesIn(t, demo.Namespace, e.Bucket)
+	s.putCorpus(t)
 	e.listen(t, branch)
 	source := e.repository(t, branch)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		for _, prefix := range []string{"models/" + branch + "/", "corpora/e2e.txt"} {
+			s.remove(ctx, t, prefix)
+		}
+	})
 
 	source.write(t, hyperparameters, smallTraining(1))
-	first := e.trained(t, branch, source.push(t, "Train with seed 1"))
+	first := s.trained(t, branch, source.push(t, "Train with seed 1"))
 
 	source.write(t, hyperparameters, smallTraining(2))
-	second := e.trained(t, branch, source.push(t, "Train with seed 2"))
+	second := s.trained(t, branch, source.push(t, "Train with seed 2"))
 	if first["model-digest"] == second["model-digest"] {
 		t.Errorf("two seeds, one model: %s", first["model-digest"])
 	}
@@ -98,7 +107,7 @@ func (e env) listen(t *testing.T, branch string) {
 	allow(t, trigger, allowed)
 	spec["bindings"] = []any{map[string]any{"ref": "push", "kind": "TriggerBinding"}, map[string]any{"ref": branch, "kind": "TriggerBinding"}}
 	binding := e.object(t, "triggerbinding", "training")
-	values := map[string]string{"name": branch, "max-perplexity": "", "max-regression": "", "min-train-iter": "", "max-iters": ""}
+	values := map[string]string{"name": branch, "corpus": "store:corpora/e2e.txt", "max-perplexity": "", "max-regression": "", "min-train-iter": "", "max-iters": ""}
 	for _, p := range binding["spec"].(map[string]any)["params"].([]any) {
 		p := p.(map[string]any)
 		if value, has := values[p["name"].(string)]; has {
@@ -173,34 +182,30 @@ func (e env) runsOf(t *testing.T, branch string) []string {
 
 // trained waits for the run of a commit, which has to promote a model whose image and
 // lineage have that commit, and returns its results.
-func (e env) trained(t *testing.T, model, commit string) map[string]string {
+func (s stages) trained(t *testing.T, model, commit string) map[string]string {
 	t.Helper()
-	e.until(t, time.Minute, "the push has a run", func(ctx context.Context) (bool, string, error) { return e.hasRun(ctx, commit) })
-	run := e.wait(t, 10*time.Minute, &pipelinev1.PipelineRun{ObjectMeta: metav1.ObjectMeta{Namespace: demo.Namespace, Name: "trainyard-" + commit}})
+	s.until(t, time.Minute, "the push has a run", func(ctx context.Context) (bool, string, error) { return s.hasRun(ctx, commit) })
+	run := s.wait(t, 10*time.Minute, &pipelinev1.PipelineRun{ObjectMeta: metav1.ObjectMeta{Namespace: demo.Namespace, Name: "trainyard-" + commit}})
 	if !run.Status.GetCondition("Succeeded").IsTrue() {
 		t.Fatalf("run %s: %s", run.Name, message(run))
 	}
 	push, pushed, err := pushrun.Read(run)
-	if err != nil || !pushed || push.Commit != commit || push.Branch != model || push.Repository != e.WebhookRepository || push.Delivery == "" {
+	if err != nil || !pushed || push.Commit != commit || push.Branch != model || push.Repository != s.WebhookRepository || push.Delivery == "" {
 		t.Errorf("the run says of its push: %+v, %v, %v", push, pushed, err)
 	}
 	got := results(run)
 	if got["verdict"] != "pass" || got["commit"] != commit {
 		t.Errorf("results %v", got)
 	}
-	e.checkRevision(t, got["image"], commit)
+	s.checkRevision(t, got["image"], commit)
 
 	// The trainer itself says where the model comes from.
-	secret, err := e.kube.CoreV1().Secrets(demo.Namespace).Get(t.Context(), "s3-credentials", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("AWS_ACCESS_KEY_ID", string(secret.Data["access-key-id"]))
-	t.Setenv("AWS_SECRET_ACCESS_KEY", string(secret.Data["secret-access-key"]))
+	t.Setenv("AWS_ACCESS_KEY_ID", s.account.id)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", s.account.secret)
 	trainer := filepath.Join(t.TempDir(), "trainer")
-	e.command(t, filepath.Join(e.Checkout, "trainer"), nil, "go", "build", "-trimpath", "-o", trainer, "./cmd/trainer")
-	lineage := e.command(t, t.TempDir(), nil, trainer, "lineage", "--name="+model, "--output=json",
-		"--store=s3://"+e.Bucket, "--s3-endpoint="+e.S3, "--s3-region=us-east-1")
+	s.command(t, filepath.Join(s.Checkout, "trainer"), nil, "go", "build", "-trimpath", "-o", trainer, "./cmd/trainer")
+	lineage := s.command(t, t.TempDir(), nil, trainer, "lineage", "--name="+model, "--output=json",
+		"--store=s3://"+s.bucket, "--s3-endpoint="+s.S3, "--s3-region=us-east-1")
 	for what, want := range map[string]string{"commit": commit, "image": got["image"], "model": strings.TrimPrefix(got["model-digest"], "sha256:")} {
 		if want == "" || !strings.Contains(lineage, want) {
 			t.Errorf("the lineage of run %s does not name the %s %s:\n%s", run.Name, what, want, lineage)

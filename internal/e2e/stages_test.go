@@ -39,23 +39,30 @@ func (e env) stages(t *testing.T) stages {
 	t.Helper()
 	namespace := e.namespace(t)
 	e.configure(t, namespace)
+	s := e.stagesIn(t, namespace, namespace)
+	if _, err := s.store.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &s.bucket}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.removeBucket(t) })
+	s.setStore(t, "bucket", s.bucket)
+	return s
+}
+
+// stagesIn are those of a namespace that is there, with the store that it uses.
+func (e env) stagesIn(t *testing.T, namespace, bucket string) stages {
+	t.Helper()
 	secret, err := e.kube.CoreV1().Secrets(namespace).Get(t.Context(), "s3-credentials", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := stages{
-		env: e, namespace: namespace, bucket: namespace,
+		env: e, namespace: namespace, bucket: bucket,
 		account: account{string(secret.Data["access-key-id"]), string(secret.Data["secret-access-key"])},
 	}
 	s.store = s3.New(s3.Options{
 		Region: "us-east-1", BaseEndpoint: aws.String(e.S3), UsePathStyle: true,
 		Credentials: credentials.NewStaticCredentialsProvider(s.account.id, s.account.secret, ""),
 	})
-	if _, err := s.store.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &s.bucket}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.removeBucket(t) })
-	s.setStore(t, "bucket", s.bucket)
 	return s
 }
 
@@ -86,7 +93,15 @@ func (s stages) setStore(t *testing.T, key, value string) {
 func (s stages) removeBucket(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	keys, err := s.keys(ctx, "")
+	s.remove(ctx, t, "")
+	if _, err := s.store.DeleteBucket(ctx, &s3.DeleteBucketInput{Bucket: &s.bucket}); err != nil {
+		t.Error(err)
+	}
+}
+
+// remove removes what is in the bucket below a prefix.
+func (s stages) remove(ctx context.Context, t *testing.T, prefix string) {
+	keys, err := s.keys(ctx, prefix)
 	if err != nil {
 		t.Error(err)
 	}
@@ -94,9 +109,6 @@ func (s stages) removeBucket(t *testing.T) {
 		if _, err := s.store.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.bucket, Key: &key}); err != nil {
 			t.Error(err)
 		}
-	}
-	if _, err := s.store.DeleteBucket(ctx, &s3.DeleteBucketInput{Bucket: &s.bucket}); err != nil {
-		t.Error(err)
 	}
 }
 
