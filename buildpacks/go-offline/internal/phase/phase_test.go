@@ -41,8 +41,23 @@ func start(t *testing.T, files map[string]string, env ...string) (Context, *stri
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "GOPROXY=off", "CNB_LAYERS_DIR=" + layers, "CGO_ENABLED=0"}, env...)
+	env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home(t), "GOPROXY=off", "CNB_LAYERS_DIR=" + layers, "CGO_ENABLED=0"}, env...)
 	return Context{AppDir: app, Env: env, Descriptor: gooffline.Descriptor(), Out: &out}, &out
+}
+
+// home is a home directory where Go counts nothing: what it starts for that may write
+// there when the test has ended.
+func home(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	telemetry := filepath.Join(dir, ".config", "go", "telemetry")
+	if err := os.MkdirAll(telemetry, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(telemetry, "mode"), []byte("off"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 func TestDetect(t *testing.T) {
