@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trainyard/trainyard/internal/exitcode"
+	"github.com/trainyard/trainyard/internal/pause"
 	"github.com/trainyard/trainyard/internal/pushevent"
 	"github.com/trainyard/trainyard/internal/pushrun"
 )
@@ -126,7 +127,7 @@ func (f *pushEventFlags) teller(a *app) (pushevent.Teller, error) {
 	t := pushevent.Teller{
 		Origin: f.origin, Random: rand.Reader,
 		Sender: pushevent.Sender{
-			Client: pushevent.NewClient(f.timeout, nil), Attempts: f.attempts, Pause: 500 * time.Millisecond, Sleep: pushevent.Sleep,
+			Client: pushevent.NewClient(f.timeout, nil), Attempts: f.attempts, Pause: 500 * time.Millisecond, Sleep: pause.For,
 		},
 	}
 	if err := t.Origin.Check(); err != nil {

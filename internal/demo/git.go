@@ -13,6 +13,7 @@ import (
 
 	"github.com/trainyard/trainyard/internal/demo/ociimage"
 	"github.com/trainyard/trainyard/internal/demo/progress"
+	"github.com/trainyard/trainyard/internal/pause"
 	"github.com/trainyard/trainyard/internal/toolimage"
 )
 
@@ -126,7 +127,7 @@ func (d *Demo) pushSource(ctx context.Context) (commit string, dirty bool, err e
 		if err == nil || attempt == 10 {
 			return commit, changed != "", err
 		}
-		if err := pause(ctx, 500*time.Millisecond); err != nil { // the server may just have started
+		if err := pause.For(ctx, 500*time.Millisecond); err != nil { // the server may just have started
 			return "", false, err
 		}
 	}

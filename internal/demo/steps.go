@@ -18,6 +18,7 @@ import (
 	"github.com/trainyard/trainyard/internal/demo/gomodule"
 	"github.com/trainyard/trainyard/internal/demo/progress"
 	"github.com/trainyard/trainyard/internal/demo/tekton"
+	"github.com/trainyard/trainyard/internal/pause"
 )
 
 // Prerequisites sees to what must be on the machine.
@@ -231,18 +232,9 @@ func waitForHTTP(ctx context.Context, url string) error {
 		if attempt == 60 {
 			return fmt.Errorf("%s does not answer: %w", url, err)
 		}
-		if err := pause(ctx, 500*time.Millisecond); err != nil {
+		if err := pause.For(ctx, 500*time.Millisecond); err != nil {
 			return err
 		}
-	}
-}
-
-func pause(ctx context.Context, t time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(t):
-		return nil
 	}
 }
 

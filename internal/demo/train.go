@@ -13,6 +13,7 @@ import (
 
 	"github.com/trainyard/trainyard/internal/demo/kubectl"
 	"github.com/trainyard/trainyard/internal/demo/progress"
+	"github.com/trainyard/trainyard/internal/pause"
 )
 
 const (
@@ -220,7 +221,7 @@ func (d *Demo) follow(ctx context.Context, k kubectl.CLI, step *progress.Step, n
 			return err
 		}
 		step.Doing("%s", d.where(ctx, k, tasks))
-		if err := pause(ctx, time.Second); err != nil {
+		if err := pause.For(ctx, time.Second); err != nil {
 			return errors.Join(err, fmt.Errorf("run %s goes on in the cluster", name))
 		}
 	}

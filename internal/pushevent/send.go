@@ -106,16 +106,6 @@ func NewClient(timeout time.Duration, transport http.RoundTripper) *http.Client 
 	}
 }
 
-// Sleep waits on the clock.
-func Sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
-	}
-}
-
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
 	if line == "" {

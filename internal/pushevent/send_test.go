@@ -15,13 +15,14 @@ import (
 	"time"
 
 	"github.com/trainyard/trainyard/internal/exitcode"
+	"github.com/trainyard/trainyard/internal/pause"
 	"github.com/trainyard/trainyard/internal/pushevent"
 	"github.com/trainyard/trainyard/internal/pushrun"
 )
 
 func sender() pushevent.Sender {
 	return pushevent.Sender{
-		Client: pushevent.NewClient(5*time.Second, &http.Transport{}), Attempts: 4, Pause: time.Millisecond, Sleep: pushevent.Sleep,
+		Client: pushevent.NewClient(5*time.Second, &http.Transport{}), Attempts: 4, Pause: time.Millisecond, Sleep: pause.For,
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/trainyard/trainyard/internal/pause"
 	"github.com/trainyard/trainyard/internal/pushevent"
 	"github.com/trainyard/trainyard/internal/pushrun"
 )
@@ -52,7 +53,7 @@ func send(ctx context.Context, in io.Reader, getenv func(string) string) ([]push
 			Forge: pushrun.GitHub, Repository: getenv("PUSH_EVENT_REPOSITORY"), CloneURL: getenv("PUSH_EVENT_CLONE_URL"), Sender: "demo",
 		},
 		Random: rand.Reader,
-		Sender: pushevent.Sender{Client: pushevent.NewClient(attempt, nil), Attempts: 4, Pause: 500 * time.Millisecond, Sleep: pushevent.Sleep},
+		Sender: pushevent.Sender{Client: pushevent.NewClient(attempt, nil), Attempts: 4, Pause: 500 * time.Millisecond, Sleep: pause.For},
 	}
 	if t.URL, err = pushevent.Address(getenv("PUSH_EVENT_URL")); err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/trainyard/trainyard/internal/demo/docker"
+	"github.com/trainyard/trainyard/internal/pause"
 )
 
 // Engine is the Docker engine of this machine.
@@ -58,7 +59,7 @@ func (e Engine) Ensure(ctx context.Context) (said string, err error) {
 		if _, statErr := os.Stat("/run/systemd/system"); statErr != nil {
 			break
 		}
-		if err := pause(ctx, time.Second); err != nil {
+		if err := pause.For(ctx, time.Second); err != nil {
 			return "", err
 		}
 	}
@@ -169,18 +170,9 @@ func (e Engine) Stop(ctx context.Context) (bool, error) {
 		if i == 240 {
 			return false, fmt.Errorf("dockerd (process %d) does not end", ours.id)
 		}
-		if err := pause(ctx, 250*time.Millisecond); err != nil {
+		if err := pause.For(ctx, 250*time.Millisecond); err != nil {
 			return false, err
 		}
 	}
 	return true, clear()
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
-	}
 }
